@@ -1,0 +1,1 @@
+"""Syntax tree in, checked program out; `passes.py` lists the passes in their order."""

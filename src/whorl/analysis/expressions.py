@@ -1,0 +1,188 @@
+"""What an expression is worth under an assignment of its variables, and how a pattern takes a value apart.
+
+Both answer None where there is no value: see `whorl.model.functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from whorl.analysis.program import parts, variable_names
+from whorl.diagnostics.errors import UserError
+from whorl.model.builtins import compute_operation
+from whorl.model.functions import Function
+from whorl.model.types import Type, type_of
+from whorl.model.values import LIST, Term, Value, format_value, list_value, order_key, storable
+from whorl.syntax import ast
+
+Binding = Mapping[str, Value]
+Functions = Mapping[str, Function]
+
+
+def evaluate(expr: ast.Expr, binding: Binding, functions: Functions) -> Value | None:
+    """Return the value of an expression whose variables are bound."""
+    if isinstance(expr, ast.Constant):
+        return expr.value
+    if isinstance(expr, ast.Variable):
+        return binding.get(expr.name)
+    if isinstance(expr, ast.ListExpr):
+        return _evaluate_list(expr, binding, functions)
+    assert isinstance(expr, ast.Call | ast.Operation), f"{expr} has no value"
+    args = _evaluate_all(expr.args, binding, functions)
+    if args is None:
+        return None
+    if isinstance(expr, ast.Operation):
+        return compute_operation(expr.operator, args)
+    function = functions.get(expr.name)
+    return Term(expr.name, tuple(args)) if function is None else call(function, args)
+
+
+def _evaluate_all(exprs: tuple[ast.Expr, ...], binding: Binding, functions: Functions) -> list[Value] | None:
+    values: list[Value] = []
+    for expr in exprs:
+        value = evaluate(expr, binding, functions)
+        if value is None:
+            return None
+        values.append(value)
+    return values
+
+
+def _evaluate_list(expr: ast.ListExpr, binding: Binding, functions: Functions) -> Value | None:
+    items = _evaluate_all(expr.items, binding, functions)
+    if items is None:
+        return None
+    before: tuple[Value, ...] = ()
+    after: tuple[Value, ...] = ()
+    for end in (expr.prefix, expr.tail):
+        if end is None:
+            continue
+        value = evaluate(end, binding, functions)
+        if not isinstance(value, Term) or value.name != LIST:
+            return None
+        if end is expr.prefix:
+            before = value.args
+        else:
+            after = value.args
+    return list_value((*before, *items, *after))
+
+
+def call(function: Function, args: list[Value]) -> Value | None:
+    """Apply a function; what a user's function raises becomes an error that names it and its arguments."""
+    if not function.user:
+        return function.compute(*args)
+    shown = ", ".join(format_value(arg) for arg in args)
+    try:
+        result = function.compute(*(_to_python(arg) for arg in args))
+    except Exception as error:
+        raise UserError("E510", name=function.name, args=shown, error=f"{type(error).__name__}: {error}") from error
+    if result is None:
+        return None
+    value = _from_python(result)
+    if value is not None and isinstance(value, int) and function.result is Type.FLOAT:
+        value = float(value)
+    if value is None or function.result not in (Type.UNKNOWN, type_of(value)) or not storable(value):
+        raise UserError("E511", name=function.name, args=shown, value=repr(result), expected=function.result)
+    return value
+
+
+def _to_python(value: Value) -> object:
+    if isinstance(value, Term) and value.name == LIST:
+        return [_to_python(arg) for arg in value.args]
+    return value
+
+
+def _from_python(value: object) -> Value | None:
+    if isinstance(value, bool | int | float | str | Term):
+        return value
+    if isinstance(value, list | tuple):
+        items = [_from_python(item) for item in value]
+        return None if any(item is None for item in items) else list_value(tuple(i for i in items if i is not None))
+    item = getattr(value, "item", None)  # a NumPy scalar
+    plain = item() if callable(item) else None
+    return plain if isinstance(plain, bool | int | float | str) else None
+
+
+def match(pattern: ast.Expr, value: Value, binding: Binding, functions: Functions) -> Binding | None:
+    """Return ``binding`` with what ``pattern`` adds when it is laid over ``value``; None if it does not fit."""
+    if isinstance(pattern, ast.Anonymous):
+        return binding
+    if isinstance(pattern, ast.Variable):
+        if pattern.name not in binding:
+            return {**binding, pattern.name: value}
+        return binding if equal(binding[pattern.name], value) else None
+    if isinstance(pattern, ast.ListExpr):
+        return _match_list(pattern, value, binding, functions)
+    if isinstance(pattern, ast.Call) and pattern.name not in functions:
+        if not isinstance(value, Term) or value.name != pattern.name or len(value.args) != len(pattern.args):
+            return None
+        return _match_all(pattern.args, value.args, binding, functions)
+    expected = evaluate(pattern, binding, functions)
+    return binding if expected is not None and equal(expected, value) else None
+
+
+def _match_all(
+    patterns: tuple[ast.Expr, ...], values: tuple[Value, ...], binding: Binding, functions: Functions
+) -> Binding | None:
+    current: Binding | None = binding
+    for pattern, value in zip(patterns, values, strict=True):
+        if current is None:
+            return None
+        current = match(pattern, value, current, functions)
+    return current
+
+
+def _match_list(pattern: ast.ListExpr, value: Value, binding: Binding, functions: Functions) -> Binding | None:
+    if not isinstance(value, Term) or value.name != LIST:
+        return None
+    spare = len(value.args) - len(pattern.items)
+    if spare < 0 or (spare > 0 and pattern.tail is None and pattern.prefix is None):
+        return None
+    if pattern.prefix is not None:
+        patterns = (pattern.prefix, *pattern.items)
+        values = (list_value(value.args[:spare]), *value.args[spare:])
+    elif pattern.tail is not None:
+        patterns = (*pattern.items, pattern.tail)
+        values = (*value.args[: len(pattern.items)], list_value(value.args[len(pattern.items) :]))
+    else:
+        patterns, values = pattern.items, value.args
+    return _match_all(patterns, values, binding, functions)
+
+
+def equal(left: Value, right: Value) -> bool:
+    """Whether two values are the same; a whole float equals its integer."""
+    if isinstance(left, bool) is not isinstance(right, bool):
+        return False
+    return left == right
+
+
+_COMPARE: dict[str, Callable[[tuple[object, ...], tuple[object, ...]], bool]] = {
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+}
+
+
+def compare(operator: str, left: Value, right: Value) -> bool:
+    """Whether a comparison of two values holds."""
+    if operator in ("=", "!="):
+        return equal(left, right) is (operator == "=")
+    return _COMPARE[operator](_numeric_key(left), _numeric_key(right))
+
+
+def _numeric_key(value: Value) -> tuple[object, ...]:
+    return order_key(value)[:2] if isinstance(value, int | float) else order_key(value)
+
+
+def is_pattern(expr: ast.Expr, functions: Functions) -> bool:
+    """Whether an expression can take a value apart: a list, or a term."""
+    return isinstance(expr, ast.ListExpr) or (isinstance(expr, ast.Call) and expr.name not in functions)
+
+
+def needs(pattern: ast.Expr, functions: Functions) -> frozenset[str]:
+    """Return the variables that must be bound before a pattern can be matched: those inside calculations."""
+    if isinstance(pattern, ast.Variable | ast.Anonymous | ast.Constant):
+        return frozenset()
+    if is_pattern(pattern, functions):
+        return frozenset().union(*(needs(part, functions) for part in parts(pattern)))
+    return variable_names(pattern)

@@ -1,0 +1,148 @@
+"""The command line. Imports are inside the commands: `check` must not wait for what only others need."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from whorl.diagnostics.errors import ProgramErrors, UserError, WhorlError
+
+app = typer.Typer(
+    help="Recursive views over changing data: rules in, changes out.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ProgramArgument = Annotated[Path, typer.Argument(metavar="PROGRAM", help="A Datalog program, *.dl.")]
+FunctionsOption = Annotated[
+    Path | None, typer.Option("--functions", metavar="FILE.py", help="Python functions for the rules.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print data for machines.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        from whorl import __version__
+
+        typer.echo(f"whorl {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def check(
+    program: ProgramArgument,
+    functions: FunctionsOption = None,
+    as_json: JsonOption = False,
+    times: Annotated[bool, typer.Option("--times", help="Also print how long each pass took.")] = False,
+) -> None:
+    """Parse and analyse: relations, types, strata, windows; exact errors."""
+    from whorl.analysis.passes import PassTime, analyze
+    from whorl.analysis.report import report_json, report_text
+    from whorl.cli.files import load_functions, read_source
+    from whorl.syntax.parser import parse_program
+
+    spent: list[PassTime] = []
+    checked = analyze(parse_program(read_source(program)), load_functions(functions), times=spent)
+    if as_json:
+        report = report_json(checked)
+        if times:
+            report["passes"] = [{"name": each.name, "seconds": each.seconds} for each in spent]
+        typer.echo(json.dumps(report, indent=2))
+        return
+    typer.echo(report_text(checked))
+    if times:
+        typer.echo("Passes")
+        for each in spent:
+            typer.echo(f"  {each.seconds * 1000:7.2f} ms  {each.name}")
+
+
+@app.command()
+def explain(
+    program: ProgramArgument,
+    stage: Annotated[str, typer.Option("--stage", help="ast or logical.")] = "logical",
+    functions: FunctionsOption = None,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", metavar="REWRITE", help="Leave a rewrite out; may repeat.")
+    ] = None,
+    times: Annotated[bool, typer.Option("--times", help="Also print how long each rewrite took.")] = False,
+) -> None:
+    """Show a program as one stage of the compiler sees it."""
+    from whorl.cli.explain import explain_ast, explain_logical
+    from whorl.cli.files import load_functions, read_source
+
+    source = read_source(program)
+    if stage == "ast":
+        typer.echo(explain_ast(source), nl=False)
+    elif stage == "logical":
+        typer.echo(explain_logical(source, load_functions(functions), without or [], times=times))
+    else:
+        message = f"{stage} is no stage; use ast or logical"
+        raise typer.BadParameter(message, param_hint="--stage")
+
+
+@app.command()
+def replay(  # noqa: PLR0917 - one parameter an option
+    program: ProgramArgument,
+    deltas: Annotated[Path, typer.Argument(metavar="FILE.deltas", help="Epochs in delta notation.")],
+    functions: FunctionsOption = None,
+    as_json: JsonOption = False,
+    report: Annotated[bool, typer.Option("--report", help="Also print a line about each epoch.")] = False,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", metavar="REWRITE", help="Leave a rewrite out; may repeat.")
+    ] = None,
+    max_rounds: Annotated[int | None, typer.Option(help="Rounds that one fixpoint may take.")] = None,
+    max_tuples: Annotated[int | None, typer.Option(help="Tuples that one stratum may hold.")] = None,
+    max_depth: Annotated[int | None, typer.Option(help="Depth that a term may reach.")] = None,
+) -> None:
+    """Epochs in, epochs out: apply each, and print the rows that appear (+) and vanish (-)."""
+    from whorl.cli.files import load_functions, read_source
+    from whorl.cli.replay import replay_epochs
+    from whorl.model.limits import Limits
+
+    given = {"rounds": max_rounds, "tuples": max_tuples, "depth": max_depth}
+    limits = Limits(**{name: value for name, value in given.items() if value is not None})
+    lines = replay_epochs(
+        read_source(program),
+        read_source(deltas),
+        load_functions(functions),
+        limits,
+        without or [],
+        as_json=as_json,
+        report=report,
+    )
+    for line in lines:
+        typer.echo(line)
+
+
+def main() -> None:
+    """Run the command line; errors go to standard error, with exit code 1."""
+    try:
+        app()
+    except (UserError, ProgramErrors) as error:
+        _show_errors(error)
+        sys.exit(1)
+    except WhorlError as error:
+        typer.echo(str(error), err=True)
+        sys.exit(70)
+
+
+def _show_errors(error: UserError | ProgramErrors) -> None:
+    errors = error.errors if isinstance(error, ProgramErrors) else (error,)
+    if "--json" in sys.argv:
+        typer.echo(json.dumps({"errors": [each.to_json() for each in errors]}, indent=2))
+        return
+    for each in errors:
+        typer.echo(str(each), err=True)
+    if len(errors) > 1:
+        typer.echo(f"{len(errors)} errors", err=True)
+
+
+if __name__ == "__main__":
+    main()

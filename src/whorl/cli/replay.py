@@ -1,0 +1,79 @@
+"""`whorl replay`: apply the epochs of a file one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from whorl.diagnostics.errors import UserError
+from whorl.diagnostics.source import Source, line_span
+from whorl.logical.compile import compile_program
+from whorl.model.delta import Delta
+from whorl.model.functions import Function
+from whorl.model.limits import Limits
+from whorl.model.values import LIST, Term, Value, format_value
+from whorl.oracle.session import EpochResult, Oracle
+from whorl.syntax.deltas import format_deltas, format_header, parse_deltas
+
+
+def replay_epochs(
+    program: Source,
+    deltas: Source,
+    functions: Sequence[Function],
+    limits: Limits,
+    without: Sequence[str],
+    *,
+    as_json: bool,
+    report: bool,
+) -> Iterator[str]:
+    """Yield the lines of the output, epoch by epoch."""
+    epochs = parse_deltas(deltas)
+    oracle = Oracle(lambda types: compile_program(program, functions, types, without=without), limits)
+    for epoch in epochs:
+        try:
+            result = oracle.commit(epoch)
+        except UserError as error:
+            error.epoch = epoch.number
+            if error.span is None and error.line is not None:
+                error.span = line_span(deltas, error.line)
+            raise
+        if as_json:
+            yield json.dumps(_to_json(result))
+            continue
+        yield format_header(result.number, result.time)
+        yield from format_deltas(result.deltas)
+        if report:
+            yield f"# {_report(result)}"
+
+
+def _report(result: EpochResult) -> str:
+    counts = result.counts
+    out = sum(len(delta.inserted) + len(delta.deleted) for delta in result.deltas.values())
+    parts = [f"{counts.inserted} inserted", f"{counts.deleted} deleted"]
+    for name in ("refreshed", "absent", "late", "expired"):
+        if getattr(counts, name):
+            parts.append(f"{getattr(counts, name)} {name}")
+    return f"epoch {result.number}: {', '.join(parts)}; {out} changes out; {result.seconds * 1000:.1f} ms"
+
+
+def _to_json(result: EpochResult) -> dict[str, object]:
+    return {
+        "epoch": result.number,
+        "time": result.time,
+        "changes": {view: _delta_json(delta) for view, delta in sorted(result.deltas.items())},
+        "input": {name: getattr(result.counts, name) for name in result.counts.__slots__},
+        "seconds": result.seconds,
+    }
+
+
+def _delta_json(delta: Delta) -> dict[str, list[list[object]]]:
+    return {
+        "inserted": [[_value_json(value) for value in row] for row in delta.inserted],
+        "deleted": [[_value_json(value) for value in row] for row in delta.deleted],
+    }
+
+
+def _value_json(value: Value) -> object:
+    if isinstance(value, Term):
+        return [_value_json(arg) for arg in value.args] if value.name == LIST else format_value(value)
+    return value

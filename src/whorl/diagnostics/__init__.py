@@ -1,0 +1,1 @@
+"""Error codes and their texts, source spans, carets, near-miss names."""

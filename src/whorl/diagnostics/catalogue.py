@@ -1,0 +1,211 @@
+"""Every error code with its text. The reference page is generated from here (`whorl.diagnostics.reference`).
+
+Texts are templates over the facts given with the error. A message is lower case, without a full stop, and names the
+object; the detail says what was found and what was expected; the hint says what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The text of one error."""
+
+    message: str
+    detail: str = ""
+    hint: str = ""
+
+
+CATALOGUE: dict[str, Entry] = {
+    # E1: syntax
+    "E101": Entry('"{found}" is not expected here', "Expected {expected}."),
+    "E102": Entry(
+        "the statement has no end", "Expected {expected}.", "End every rule, declaration and query with a full stop."
+    ),
+    "E103": Entry("the string is not closed", "", "Close it with the same quote on the same line."),
+    "E104": Entry('the character "{character}" has no meaning here'),
+    "E105": Entry(
+        "a condition is expected here",
+        "Found a value. A body holds atoms, comparisons and negations.",
+        'Compare the value with something, as in "X = 1".',
+    ),
+    "E106": Entry(
+        "a value is expected here",
+        "Found a condition. Arguments and sides of comparisons are values.",
+        "Move the condition into the body, after a comma.",
+    ),
+    "E107": Entry(
+        "negation takes one atom or one comparison",
+        "Found several conditions after the negation.",
+        "Define a relation by them, and negate that.",
+    ),
+    "E108": Entry("a query asks for one relation", "", 'Write "query name(X, Y)." and put conditions into a rule.'),
+    "E110": Entry('"{unit}" is no unit of time', "Known units: {known}."),
+    "E111": Entry(
+        "three dots may only end the arguments of an atom in a body or query",
+        "",
+        'Write "_" for an attribute that does not matter.',
+    ),
+    "E112": Entry("the number {text} is too large", "Integers have 64 bits, floats are finite."),
+    "E113": Entry("the program is nested too deeply", "The limit is {limit}.", "Split it with auxiliary relations."),
+    "E114": Entry('"{name}" has two windows or two lifetimes', "", "Keep one."),
+    "E115": Entry("a list needs an element before the bar", "", 'Write "[X | T]".'),
+    "E116": Entry(
+        "the prefix notation has one list before the bar",
+        "This program writes several elements after a bar, so that every bar reads [prefix | elements].",
+        "Use one notation in a program: [head | tail], or [prefix | elements].",
+    ),
+    "E117": Entry(
+        'a "%" after a value is the remainder',
+        "Expected {expected}.",
+        'Start the comment with "#" or "//", or on a line of its own.',
+    ),
+    "E118": Entry(
+        "the alternatives of the rule multiply to {count}",
+        "The limit is {limit} combinations in one rule.",
+        "Define a relation for one group of alternatives.",
+    ),
+    "E120": Entry(
+        "the line is no change",
+        "Found {found}.",
+        'Write "@2" or "@2 time=120" to open an epoch, "+edge(1, 2)" or "-edge(1, 2)" for a change.',
+    ),
+    "E121": Entry("epoch {found} does not follow epoch {last}", "", "Number epochs upwards; gaps are allowed."),
+    "E122": Entry("a change stands before the first epoch", "", 'Open an epoch first, as in "@1".'),
+    # E2: names and types
+    "E201": Entry('relation "{name}" is declared twice', "The first declaration is on line {line}.", "Remove one."),
+    "E202": Entry('"{name}" is no type', "", "{hint}"),
+    "E203": Entry('relation "{relation}" has two attributes "{name}"', "", "Rename one."),
+    "E204": Entry('relation "{name}" has {expected} attributes, not {found}', "The number is fixed by {where}."),
+    "E205": Entry('relation "{name}" is not declared and no rule defines it', "", "{hint}"),
+    "E206": Entry('"{name}" takes {expected} arguments, not {found}'),
+    "E207": Entry('"{name}" is no aggregate', "", "{hint}"),
+    "E208": Entry('"distinct" does not go with {name}', "", 'Use it in "count<distinct X>".'),
+    "E209": Entry(
+        'the declared input "{name}" is also defined by a rule',
+        "It is declared on line {line}.",
+        "Derive another relation from it, or remove the declaration.",
+    ),
+    "E210": Entry('"_" has no value in a head', "", "Name the variable, and bind it in the body."),
+    "E211": Entry('"_" has no value to calculate or compare with', "", "Name the variable, and bind it in an atom."),
+    "E212": Entry(
+        'the fact of "{relation}" has a variable', "A fact is made of constants.", "Quote the name if it is a string."
+    ),
+    "E213": Entry("the expression has no value", "", "Facts need values that exist, such as no division by zero."),
+    "E214": Entry(
+        "a query's arguments are variables, constants and underscores", "", "Calculate in a rule, and query its head."
+    ),
+    "E215": Entry("a fact cannot aggregate", "", "Write a rule with a body."),
+    "E216": Entry('the number of attributes of "{name}" is not known', "", "Declare it, or write the attributes out."),
+    "E217": Entry('"{name}" aggregates one value, not {found}', "", "Only mcount and msum take a pair (Key, N)."),
+    "E220": Entry('variable "{name}" stands for a {first} and for a {second}', "", "Use two variables."),
+    "E221": Entry('"{name}" has a {expected} here, not a {found}'),
+    "E222": Entry("a {left} cannot be compared with a {right}"),
+    "E223": Entry("a {expected} is expected here, not a {found}"),
+    "E224": Entry('"{name}" takes a {expected} here, not a {found}'),
+    "E225": Entry('"{operator}" calculates with numbers, not with a {found}', "", "Use cat to join strings."),
+    "E226": Entry(
+        'column {position} of "{name}" receives a {second} and a {first}', "", "All rules of a relation must agree."
+    ),
+    "E227": Entry("{name} needs numbers, not a {found}", "", "Use count, min or max."),
+    # E3: safety, stratification, windows
+    "E301": Entry(
+        'relation "{name}" depends on its own negation', "Cycle: {cycle}.", "Define {other} without using {name}."
+    ),
+    "E310": Entry(
+        'variable "{name}" of the head is not bound',
+        'No positive atom or equation of the body gives it a value, so "{head}" would be infinite.',
+        "Bind it in a positive atom of the body.",
+    ),
+    "E311": Entry(
+        'variable "{name}" is bound nowhere but under the negation',
+        "",
+        'Bind it in a positive atom, or write "_" if no value at all may exist.',
+    ),
+    "E312": Entry(
+        'variable "{name}" is not bound',
+        "A calculation or comparison needs its value.",
+        "Bind it in a positive atom of the body.",
+    ),
+    "E314": Entry("the condition can never be evaluated", "", "Bind its variables in positive atoms."),
+    "E320": Entry("a window, slide or lifetime must be positive, not {amount}"),
+    "E321": Entry("a counted window has no unit of time", "Found {unit}.", 'Write "WINDOW(COUNT 100, 10)".'),
+    "E322": Entry("the slide is longer than the window", "Size {size}, slide {slide}.", "Facts between would be lost."),
+    "E323": Entry(
+        'relation "{name}" has no timestamps for a window',
+        "",
+        "Declare it as a STREAM with a Timestamp first, or use TTL or WINDOW(COUNT n).",
+    ),
+    "E324": Entry(
+        'the first attribute of stream "{name}" must be a Timestamp',
+        "Found {found}.",
+        "Put the timestamp first, or declare a RELATION.",
+    ),
+    "E325": Entry('"{name}" has both a window and a TTL', "", "Keep one."),
+    "E326": Entry('the query over "{name}" has a window but depends on no stream', "", "Declare its input as STREAM."),
+    "E327": Entry(
+        'stream "{name}" has two different windows',
+        "{first} and {second}.",
+        "Give the window once, at the declaration, or split the program.",
+    ),
+    "E331": Entry(
+        'the rules of "{name}" aggregate in different ways',
+        "The rule on line {line} decides which columns are aggregated, and how.",
+        "Use the same aggregate in the same column, or another relation.",
+    ),
+    "E332": Entry(
+        'relation "{name}" uses {function} in its own recursion, where it is not monotone',
+        "Reason: {reason}.",
+        "Compute the recursion first and aggregate in a second relation, or add a stage argument that grows by one.",
+    ),
+    "E333": Entry(
+        'relation "{name}" is not monotone in its own recursion, though {function} says so',
+        "Reason: {reason}.",
+        "Let better values lead to better values only, or add a stage argument that grows by one.",
+    ),
+    # E5: execution
+    "E501": Entry('"{name}" has {expected} attributes, not {found}', "Row: {row}."),
+    "E502": Entry('column {position} of "{name}" holds {expected}, not {found}', "Row: {row}."),
+    "E503": Entry('the program has no relation "{name}"', "", "{hint}"),
+    "E504": Entry('relation "{name}" is derived', "Only base relations take changes.", "Change what it follows from."),
+    "E505": Entry("event time cannot go back from {current} to {found}"),
+    "E506": Entry(
+        "the limit of {limit} rounds is reached in {relations}",
+        "The rule on line {line} still makes new values: {sample}. Nothing of the epoch is kept.",
+        "Bound the recursion, check the data for a cycle, or raise the limit with --max-rounds.",
+    ),
+    "E507": Entry(
+        "the limit of {limit} tuples is reached in {relations}",
+        "The rule on line {line} still makes new tuples: {sample}. Nothing of the epoch is kept.",
+        "Bound the recursion, or raise the limit with --max-tuples.",
+    ),
+    "E508": Entry(
+        "the limit of term depth {limit} is reached in {relations}",
+        "The rule on line {line} builds ever deeper terms: {sample}. Nothing of the epoch is kept.",
+        "Bound the recursion, or raise the limit with --max-depth.",
+    ),
+    "E509": Entry("{function} in {relation} leaves the range of its column", "", "Use a Float, or smaller inputs."),
+    "E510": Entry('function "{name}" failed', "Called as {name}({args}): {error}."),
+    "E511": Entry(
+        'function "{name}" returned {value}', "Called as {name}({args}); it declares {expected}.", "Return that type."
+    ),
+    "E512": Entry("a timestamp must be a whole number of seconds, not {found}", "Row: {row}."),
+    "E520": Entry("after epoch {epoch}, {view} differs from the reference", "Missing: {missing}. Extra: {extra}."),
+    # E7: files
+    "E701": Entry('the file "{path}" cannot be read', "{reason}."),
+    "E702": Entry('the file "{path}" is not UTF-8 text'),
+    "E703": Entry('the functions file "{path}" failed', "{reason}."),
+    "E704": Entry('the functions file "{path}" registers no function', "", "Mark functions with @whorl.function."),
+}
+
+SECTIONS = {
+    "E1": "Syntax",
+    "E2": "Names and types",
+    "E3": "Safety, stratification and windows",
+    "E4": "Planning",
+    "E5": "Execution",
+    "E6": "Hosts",
+    "E7": "Files and connectors",
+}

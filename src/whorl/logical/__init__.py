@@ -1,0 +1,1 @@
+"""Checked program in, algebra with fixpoints out; `rewrites/` improves it, one rewrite a file."""

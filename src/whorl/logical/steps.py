@@ -1,0 +1,99 @@
+"""What a step needs and binds: the questions that every rewrite asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from whorl.analysis.expressions import Functions, needs
+from whorl.analysis.program import variable_names
+from whorl.logical.plan import (
+    AntiJoin,
+    Contribution,
+    Extend,
+    Filter,
+    Fixpoint,
+    Join,
+    Lacks,
+    LogicalPlan,
+    Project,
+    RulePlan,
+    SemiJoin,
+    Step,
+    Unnest,
+)
+from whorl.syntax import ast
+
+Names = frozenset[str]
+
+
+def names_of(exprs: tuple[ast.Expr, ...]) -> Names:
+    """Return the variables of several expressions."""
+    return frozenset().union(*(variable_names(expr) for expr in exprs))
+
+
+def step_uses(step: Step) -> Names:
+    """Return every variable that a step mentions."""
+    if isinstance(step, Join | SemiJoin | AntiJoin):
+        return names_of(step.args)
+    if isinstance(step, Filter):
+        return names_of((step.left, step.right))
+    if isinstance(step, Extend):
+        return names_of((step.pattern, step.value))
+    if isinstance(step, Unnest | Lacks):
+        return names_of((step.item, step.items))
+    return frozenset(step.columns)
+
+
+def step_requires(step: Step, functions: Functions) -> Names:
+    """Return the variables that must be bound before a step can run."""
+    if isinstance(step, Join):
+        return frozenset().union(*(needs(arg, functions) for arg in step.args))
+    if isinstance(step, Extend):
+        return variable_names(step.value) | needs(step.pattern, functions)
+    if isinstance(step, Unnest):
+        return variable_names(step.items) | needs(step.item, functions)
+    return step_uses(step)
+
+
+def step_binds(step: Step) -> Names:
+    """Return the variables that are bound after a step, if they were not before."""
+    if isinstance(step, Join):
+        return names_of(step.args)
+    if isinstance(step, Extend):
+        return variable_names(step.pattern)
+    return variable_names(step.item) if isinstance(step, Unnest) else frozenset()
+
+
+def head_uses(rule: RulePlan) -> Names:
+    """Return the variables that the head needs: for its columns, and to tell contributions apart."""
+    used: set[str] = set(rule.assignment) if rule.aggregating else set()
+    for arg in rule.args:
+        if isinstance(arg, Contribution):
+            used |= variable_names(arg.value) | names_of(arg.key or ())
+        else:
+            used |= variable_names(arg)
+    return frozenset(used)
+
+
+def rewrite_rules(plan: LogicalPlan, rewrite: Callable[[RulePlan], RulePlan | None]) -> LogicalPlan:
+    """Rewrite every rule of a plan; None drops the rule."""
+    return replace(plan, strata=tuple(_rewrite_stratum(stratum, rewrite) for stratum in plan.strata))
+
+
+def _rewrite_stratum(stratum: Fixpoint, rewrite: Callable[[RulePlan], RulePlan | None]) -> Fixpoint:
+    rules = tuple(new for rule in stratum.rules if (new := rewrite(rule)) is not None)
+    return replace(stratum, rules=rules)
+
+
+def without_projections(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return steps without their projections, which hold for one order only."""
+    return tuple(step for step in steps if not isinstance(step, Project))
+
+
+def used_after(rule: RulePlan, steps: tuple[Step, ...]) -> list[Names]:
+    """Return, for each step, the variables that later steps or the head use."""
+    later = [head_uses(rule)]
+    for step in reversed(steps[1:]):
+        later.append(later[-1] | step_uses(step))
+    return later[::-1] if steps else []

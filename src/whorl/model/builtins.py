@@ -1,0 +1,160 @@
+"""The functions that every program has."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+from whorl.model.functions import Function
+from whorl.model.types import Type
+from whorl.model.values import Term, Value, format_value, list_value, order_key, storable
+
+INT, FLOAT, STRING, LIST, ANY, BOOL = (
+    Type.INTEGER,
+    Type.FLOAT,
+    Type.STRING,
+    Type.LIST,
+    Type.UNKNOWN,
+    Type.BOOLEAN,
+)
+_MATCH_LIMIT = 10_000
+
+
+def divide(left: int | float, right: int | float) -> Value | None:
+    """Divide; integers truncate toward zero, and nothing is divided by zero."""
+    if right == 0:
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        quotient = abs(left) // abs(right)
+        return quotient if (left < 0) == (right < 0) else -quotient
+    return left / right
+
+
+def remainder(left: int | float, right: int | float) -> Value | None:
+    """Return what truncating division leaves; it has the sign of ``left``."""
+    if right == 0:
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        rest = abs(left) % abs(right)
+        return rest if left >= 0 else -rest
+    return math.fmod(left, right)
+
+
+def power(base: int | float, exponent: int | float) -> Value | None:
+    """Raise to a power; integers stay integers."""
+    if isinstance(base, int) and isinstance(exponent, int):
+        if exponent < 0 or (abs(base) > 1 and exponent > 63):
+            return None
+        return int(base**exponent)
+    try:
+        value = float(base) ** float(exponent)
+    except (OverflowError, ZeroDivisionError):
+        return None
+    return value if isinstance(value, float) else None
+
+
+ARITHMETIC: dict[str, Callable[[int | float, int | float], Value | None]] = {
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "/": divide,
+    "%": remainder,
+    "^": power,
+}
+
+
+def compute_operation(operator: str, args: list[Value]) -> Value | None:
+    """Compute an arithmetic operation; None where it has no value that a column can hold."""
+    if not all(isinstance(arg, int | float) and not isinstance(arg, bool) for arg in args):
+        return None
+    try:
+        value = -args[0] if len(args) == 1 else ARITHMETIC[operator](*args)  # type: ignore[operator,arg-type]
+    except OverflowError:
+        return None
+    return value if value is not None and storable(value) else None
+
+
+def _coordinates(point: Value) -> tuple[float, ...] | None:
+    if isinstance(point, Term) and all(isinstance(arg, int | float) for arg in point.args):
+        return tuple(float(arg) for arg in point.args if isinstance(arg, int | float))
+    return (float(point),) if isinstance(point, int | float) else None
+
+
+def distance(left: Value, right: Value) -> Value | None:
+    """Return the Euclidean distance of two points: numbers, lists or terms of numbers."""
+    first, second = _coordinates(left), _coordinates(right)
+    if first is None or second is None or len(first) != len(second):
+        return None
+    return math.dist(first, second)
+
+
+def _concat(*lists: Term) -> Value:
+    return list_value(tuple(item for part in lists for item in part.args))
+
+
+def _substr(text: str, start: int, length: int) -> Value | None:
+    return text[start : start + length] if start >= 0 and length >= 0 else None
+
+
+def _match(pattern: str, text: str) -> Value | None:
+    if len(text) > _MATCH_LIMIT:
+        return None
+    try:
+        return re.fullmatch(pattern, text) is not None
+    except (re.error, RecursionError, OverflowError):
+        return None
+
+
+def _to_number(text: str) -> Value | None:
+    try:
+        value = int(text)
+    except ValueError:
+        return None
+    return value if storable(value) else None
+
+
+def _to_string(value: Value) -> Value:
+    return value if isinstance(value, str) else format_value(value)
+
+
+def _root(value: float) -> Value | None:
+    return math.sqrt(value) if value >= 0 else None
+
+
+def _extreme(choose: Callable[..., Value]) -> Callable[..., Value | None]:
+    def compute(*args: Value) -> Value:
+        best = choose(args, key=order_key)
+        floats = any(isinstance(arg, float) for arg in args)
+        return float(best) if floats and isinstance(best, int) else best
+
+    return compute
+
+
+_ALL = (
+    Function("min", (ANY, ANY), ANY, _extreme(min), variadic=True),
+    Function("max", (ANY, ANY), ANY, _extreme(max), variadic=True),
+    Function("abs", (ANY,), ANY, lambda value: abs(value) if isinstance(value, int | float) else None),
+    Function("sqrt", (FLOAT,), FLOAT, _root),
+    Function("floor", (FLOAT,), INT, math.floor),
+    Function("ceil", (FLOAT,), INT, math.ceil),
+    Function("round", (FLOAT,), INT, round),
+    Function("to_float", (FLOAT,), FLOAT, float),
+    Function("distance", (ANY, ANY), FLOAT, distance),
+    Function("dist", (ANY, ANY), FLOAT, distance),
+    Function("concat", (LIST, LIST), LIST, _concat, variadic=True),
+    Function("length", (LIST,), INT, lambda items: len(items.args)),
+    Function("cat", (STRING, STRING), STRING, lambda *parts: "".join(parts), variadic=True),
+    Function("strlen", (STRING,), INT, len),
+    Function("substr", (STRING, INT, INT), STRING, _substr),
+    Function("contains", (STRING, STRING), BOOL, lambda part, whole: part in whole),
+    Function("match", (STRING, STRING), BOOL, _match),
+    Function("to_string", (ANY,), STRING, _to_string),
+    Function("to_number", (STRING,), INT, _to_number),
+)
+BUILTINS = {function.name: function for function in _ALL}
+
+# Predicates that the front end turns into equations: result first, or result last, or a pair taken apart.
+LARGEST = frozenset({"larger", "largest"})
+SMALLEST = frozenset({"smaller", "smallest"})
+PREDICATES = LARGEST | SMALLEST | {"encd", "decd", "member"}

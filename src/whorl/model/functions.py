@@ -1,0 +1,115 @@
+"""Functions that rules may call: their types, and how they are computed.
+
+A function that has no value for its arguments (a division by zero, `to_number("x")`) returns None. Such an assignment
+of the rule's variables simply does not exist; so the order in which a body is evaluated cannot matter.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, overload
+
+from whorl.model.types import Type, widen
+from whorl.model.values import Term, Value
+
+Compute = Callable[..., Value | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A named function.
+
+    `parameters` are the types of the arguments (UNKNOWN takes any); with `variadic` the last repeats. `result` is the
+    type of the value, UNKNOWN if it is that of the arguments together.
+    """
+
+    name: str
+    parameters: tuple[Type, ...]
+    result: Type
+    compute: Compute
+    variadic: bool = False
+    user: bool = False
+
+    def accepts(self, count: int) -> bool:
+        """Whether the function takes that many arguments."""
+        return count >= len(self.parameters) if self.variadic else count == len(self.parameters)
+
+    def parameter(self, position: int) -> Type:
+        """Return the type of the argument at a position."""
+        return self.parameters[min(position, len(self.parameters) - 1)]
+
+    def result_type(self, arguments: Iterable[Type]) -> Type:
+        """Return the type of the value, given those of the arguments."""
+        if self.result is not Type.UNKNOWN:
+            return self.result
+        joined = Type.UNKNOWN
+        for argument in arguments:
+            joined = widen(joined, argument) or joined
+        return joined
+
+    @property
+    def signature(self) -> str:
+        """How the function is called."""
+        parameters = ", ".join("any" if p is Type.UNKNOWN else str(p) for p in self.parameters)
+        return f"{self.name}({parameters}{', ...' if self.variadic else ''})"
+
+
+_PYTHON_TYPES: dict[object, Type] = {
+    int: Type.INTEGER,
+    float: Type.FLOAT,
+    str: Type.STRING,
+    bool: Type.BOOLEAN,
+    tuple: Type.LIST,
+    list: Type.LIST,
+    Term: Type.TERM,
+    object: Type.UNKNOWN,
+    Any: Type.UNKNOWN,
+}
+_NAMED_TYPES = {getattr(key, "__name__", str(key)): value for key, value in _PYTHON_TYPES.items()}
+
+
+class FunctionTypeError(TypeError):
+    """A Python function whose annotations do not say which columns it works on."""
+
+
+@overload
+def function(callable_: Callable[..., Any]) -> Callable[..., Any]: ...
+@overload
+def function(*, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+def function(callable_: Callable[..., Any] | None = None, *, name: str | None = None) -> Any:
+    """Make a typed Python function usable by name in rules.
+
+    >>> @function
+    ... def half(x: int) -> float:
+    ...     return x / 2
+    >>> half.whorl_function.signature
+    'half(Integer)'
+    """
+
+    def register(target: Callable[..., Any]) -> Callable[..., Any]:
+        target.whorl_function = describe(target, name)  # type: ignore[attr-defined]
+        return target
+
+    return register if callable_ is None else register(callable_)
+
+
+def describe(target: Callable[..., Any], name: str | None = None) -> Function:
+    """Read the types of a Python function from its annotations."""
+    signature = inspect.signature(target)
+    label = name or target.__name__
+    parameters = tuple(_read_type(label, p.annotation) for p in signature.parameters.values())
+    result = _read_type(label, signature.return_annotation)
+    return Function(label, parameters, result, target, user=True)
+
+
+def _read_type(label: str, annotation: object) -> Type:
+    text = annotation if isinstance(annotation, str) else None
+    found = _NAMED_TYPES.get(text) if text is not None else _PYTHON_TYPES.get(annotation)
+    if found is None:
+        shown = text or getattr(annotation, "__name__", repr(annotation))
+        known = "int, float, str, bool, list, whorl.Term, object"
+        message = f"function {label}: annotation {shown} is not a column type; use one of {known}"
+        raise FunctionTypeError(message)
+    return found

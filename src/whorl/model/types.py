@@ -1,0 +1,79 @@
+"""Types of columns.
+
+`UNKNOWN` is the type of a column that the program does not fix: the data will. `Integer` widens to `Float` where
+a column receives both, and a `Timestamp` is an integer that counts seconds.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from whorl.model.values import LIST, Value
+
+
+class Type(Enum):
+    """The type of a column or of an expression."""
+
+    INTEGER = "Integer"
+    FLOAT = "Float"
+    STRING = "String"
+    BOOLEAN = "Boolean"
+    TIMESTAMP = "Timestamp"
+    LIST = "List"
+    TERM = "Term"
+    UNKNOWN = "unknown"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def numeric(self) -> bool:
+        """Whether arithmetic applies."""
+        return self in NUMERIC
+
+
+NUMERIC = frozenset({Type.INTEGER, Type.FLOAT, Type.TIMESTAMP})
+
+SPELLINGS = {
+    "integer": Type.INTEGER,
+    "int": Type.INTEGER,
+    "float": Type.FLOAT,
+    "double": Type.FLOAT,
+    "string": Type.STRING,
+    "boolean": Type.BOOLEAN,
+    "bool": Type.BOOLEAN,
+    "timestamp": Type.TIMESTAMP,
+    "list": Type.LIST,
+    "term": Type.TERM,
+}
+
+
+def type_of(value: Value) -> Type:
+    """Return the type of a value."""
+    if isinstance(value, bool):
+        return Type.BOOLEAN
+    if isinstance(value, int):
+        return Type.INTEGER
+    if isinstance(value, float):
+        return Type.FLOAT
+    if isinstance(value, str):
+        return Type.STRING
+    return Type.LIST if value.name == LIST else Type.TERM
+
+
+def unify(left: Type, right: Type) -> Type | None:
+    """Return the type of one variable that stands in two places, or None if there is none."""
+    if left is right or right is Type.UNKNOWN:
+        return left
+    if left is Type.UNKNOWN:
+        return right
+    if {left, right} == {Type.INTEGER, Type.TIMESTAMP}:
+        return Type.TIMESTAMP
+    return None
+
+
+def widen(left: Type, right: Type) -> Type | None:
+    """Return the type of a column that receives both types, or None if there is none."""
+    if left.numeric and right.numeric and Type.FLOAT in (left, right):
+        return Type.FLOAT
+    return unify(left, right)

@@ -1,0 +1,150 @@
+"""Base facts: what has arrived, what is still alive, what the views may see.
+
+A fact of a lifted stream is a row with a time, the largest timestamp it arrived with; inserting it again refreshes
+it, and deleting it needs no exact timestamp. A fact of a window of size W is alive while its time is after event
+time - W. With a slide, what the views see of the stream changes only when event time passes a multiple of the slide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+from whorl.analysis.program import Relation
+from whorl.diagnostics.errors import UserError
+from whorl.model.delta import Change
+from whorl.model.types import Type, type_of
+from whorl.model.values import Row, Value, format_row, storable
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the changes of an epoch did."""
+
+    inserted: int = 0
+    deleted: int = 0
+    refreshed: int = 0
+    absent: int = 0
+    late: int = 0
+    expired: int = 0
+
+    def add(self, other: Counts) -> None:
+        """Add the counts of another relation."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+@dataclass(slots=True)
+class BaseRelation:
+    """The facts of one base relation: row -> (time, arrival)."""
+
+    relation: Relation
+    facts: dict[Row, tuple[int | None, int]] = field(default_factory=dict)
+    arrivals: int = 0
+    visible: frozenset[Row] = frozenset()
+    boundary: int | None = None
+
+    def copy(self) -> BaseRelation:
+        """Return a copy to try an epoch on."""
+        return BaseRelation(self.relation, dict(self.facts), self.arrivals, self.visible, self.boundary)
+
+    def apply(self, changes: Sequence[Change], now: int | None) -> Counts:
+        """Take the changes of an epoch, at event time ``now``, and let facts expire."""
+        counts = Counts()
+        if now is not None and self.relation.ttl is not None:
+            # Facts that arrived before event time was known count from its first value.
+            self.facts = {row: (now if time is None else time, n) for row, (time, n) in self.facts.items()}
+        for change in changes:
+            row, time = self._split(change.row, now)
+            if change.weight > 0:
+                self._insert(row, time, now, counts)
+            elif self.facts.pop(row, None) is None:
+                counts.absent += 1
+            else:
+                counts.deleted += 1
+        self._settle(now, counts)
+        return counts
+
+    def _split(self, row: Row, now: int | None) -> tuple[Row, int | None]:
+        if not self.relation.timed:
+            return row, now if self.relation.ttl is not None else None
+        time = row[0]
+        assert isinstance(time, int), "check_row has seen the timestamp"
+        return (row[1:] if self.relation.lifted else row), time
+
+    def _insert(self, row: Row, time: int | None, now: int | None, counts: Counts) -> None:
+        if not self._alive(time, now):
+            counts.late += 1
+            return
+        keys = [i for i, column in enumerate(self.relation.columns) if column.key]
+        if keys:
+            same = [old for old in self.facts if old != row and all(old[i] == row[i] for i in keys)]
+            for old in same:
+                del self.facts[old]
+                counts.deleted += 1
+        self.arrivals += 1
+        if row in self.facts:
+            counts.refreshed += 1
+            old_time = self.facts[row][0]
+            if time is not None and old_time is not None:
+                time = max(time, old_time)
+        else:
+            counts.inserted += 1
+        self.facts[row] = (time, self.arrivals)
+
+    def _size(self) -> int | None:
+        window = self.relation.window
+        if window is not None and not window.counted:
+            return window.size
+        return self.relation.ttl
+
+    def _edge(self, now: int | None) -> int | None:
+        """Return the event time that the views stand at: the last multiple of the slide."""
+        window = self.relation.window
+        if now is None or window is None or window.slide is None or window.counted:
+            return now
+        return now - now % window.slide
+
+    def _alive(self, time: int | None, now: int | None) -> bool:
+        size, edge = self._size(), self._edge(now)
+        return size is None or time is None or edge is None or time > edge - size
+
+    def _settle(self, now: int | None, counts: Counts) -> None:
+        window = self.relation.window
+        if window is not None and window.slide is not None:
+            position = self.arrivals if window.counted else now
+            reached = None if position is None else position // window.slide
+            if reached == self.boundary and reached is not None:
+                return
+            self.boundary = reached
+        dead = [row for row, (time, _arrival) in self.facts.items() if not self._alive(time, now)]
+        if window is not None and window.counted:
+            newest = sorted(self.facts, key=lambda row: self.facts[row][1], reverse=True)
+            dead = newest[window.size :]
+        for row in dead:
+            del self.facts[row]
+        counts.expired += len(dead)
+        self.visible = frozenset(self.facts)
+
+
+def check_row(relation: Relation, types: Sequence[Type], row: Row) -> Row:
+    """Return a row with its integers widened where the column holds floats; raise if it does not fit."""
+    if len(row) != relation.arity:
+        shown = format_row(relation.name, row)
+        raise UserError("E501", None, name=relation.name, expected=relation.arity, found=len(row), row=shown)
+    expected = [Type.TIMESTAMP, *types] if relation.lifted else list(types)
+    return tuple(_check_value(relation, position, value, expected[position], row) for position, value in enumerate(row))
+
+
+def _check_value(relation: Relation, position: int, value: Value, expected: Type, row: Row) -> Value:
+    found = type_of(value)
+    if expected is Type.FLOAT and found is Type.INTEGER:
+        return float(value)  # type: ignore[arg-type]
+    fits = expected in (Type.UNKNOWN, found) or (expected is Type.TIMESTAMP and found is Type.INTEGER)
+    if not fits or not storable(value):
+        shown = format_row(relation.name, row)
+        what = found if storable(value) else f"{found} out of range"
+        raise UserError(
+            "E502", None, name=relation.name, position=position + 1, expected=expected, found=what, row=shown
+        )
+    return value

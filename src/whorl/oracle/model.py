@@ -1,0 +1,254 @@
+"""The meaning of a program: its model over a set of base facts, computed from scratch.
+
+Every stratum is applied to everything, again and again, until nothing changes. Aggregated columns are cells: for each
+group the contributions that rules have made, one for each key, of which the larger counts. A staged stratum does the
+same for one stage after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+from whorl.analysis.expressions import Binding, Functions, equal, evaluate
+from whorl.analysis.program import variable_names
+from whorl.diagnostics.errors import UserError
+from whorl.logical.plan import Contribution, Fixpoint, Join, LogicalPlan, Output, RulePlan, Selection
+from whorl.model.limits import Limits
+from whorl.model.types import Type
+from whorl.model.values import Row, Term, Value, format_row, order_key, row_key, storable
+from whorl.oracle.steps import run_rule
+from whorl.syntax import ast
+
+Key = tuple[object, ...]
+Cell = dict[int, dict[Key, Value]]  # column -> key -> contribution
+
+
+def evaluate_plan(plan: LogicalPlan, base: Mapping[str, set[Row]], limits: Limits) -> dict[str, set[Row]]:
+    """Return the rows of every output view over the base facts."""
+    database: dict[str, set[Row]] = {name: set(base.get(name, ())) for name in plan.relations}
+    for stratum in plan.strata:
+        _Stratum(plan, stratum, database, limits).run()
+    return {output.name: _show(output, database[output.relation]) for output in plan.outputs}
+
+
+def _show(output: Output, rows: set[Row]) -> set[Row]:
+    shown: set[Row] = set()
+    for row in rows:
+        seen: dict[str, Value] = {}
+        if all(_fits(arg, value, seen) for arg, value in zip(output.args, row, strict=True)):
+            pairs = zip(output.args, row, strict=True)
+            shown.add(tuple(value for arg, value in pairs if not isinstance(arg, ast.Anonymous)))
+    return shown
+
+
+def _fits(arg: ast.Expr, value: Value, seen: dict[str, Value]) -> bool:
+    if isinstance(arg, ast.Anonymous):
+        return True
+    if isinstance(arg, ast.Variable):
+        return equal(seen.setdefault(arg.name, value), value)
+    constant = evaluate(arg, {}, {})
+    return constant is not None and equal(constant, value)
+
+
+class _Stratum:
+    """One stratum on its way to its fixpoint; its rows live in the shared database."""
+
+    def __init__(self, plan: LogicalPlan, stratum: Fixpoint, database: dict[str, set[Row]], limits: Limits) -> None:
+        self._plan = plan
+        self._stratum = stratum
+        self._database = database
+        self._limits = limits
+        self._functions: Functions = plan.program.functions
+        self._cells: dict[str, dict[Row, Cell]] = defaultdict(dict)
+        self._last: tuple[RulePlan, Row, Binding] | None = None
+
+    def run(self) -> None:
+        if self._stratum.stages is None:
+            self._fixpoint(self._stratum.rules, lambda _relation, _row: True)
+        else:
+            self._run_stages()
+
+    def _run_stages(self) -> None:
+        stages = self._stratum.stages
+        assert stages is not None
+        inside = set(self._stratum.relations)
+        entries = [rule for rule in self._stratum.rules if not any(name in inside for name, _ in rule.relations())]
+        starts = {row[stages.columns[rule.relation]] for rule in entries for row in self._entry_rows(rule)}
+        waiting = sorted((stage for stage in starts if isinstance(stage, int)), reverse=True)
+        count = 0
+        while waiting:
+            stage = waiting.pop()
+            if stages.bound is not None and stage > stages.bound:
+                break
+            count += 1
+            if count > self._limits.rounds:
+                self._limit("E506", self._limits.rounds)
+            here = self._stage_test(stages.columns, stage)
+            for layer in stages.layers:
+                rules = tuple(rule for rule in self._stratum.rules if rule.relation in layer)
+                self._fixpoint(rules, here)
+            derived = any(here(name, row) for name in inside for row in self._database[name])
+            if derived and (not waiting or waiting[-1] != stage + 1):
+                waiting.append(stage + 1)
+
+    def _entry_rows(self, rule: RulePlan) -> set[Row]:
+        """Return the rows of a rule that refers to no stage; aggregated columns are left out of account."""
+        rows: set[Row] = set()
+        for binding in run_rule(rule, self._database, self._functions):
+            row = [evaluate(a.value if isinstance(a, Contribution) else a, binding, self._functions) for a in rule.args]
+            if None not in row:
+                rows.add(tuple(row))  # type: ignore[arg-type]
+        return rows
+
+    @staticmethod
+    def _stage_test(columns: Mapping[str, int], stage: int) -> Callable[[str, Row], bool]:
+        return lambda relation, row: row[columns[relation]] == stage
+
+    def _fixpoint(self, rules: tuple[RulePlan, ...], accepts: Callable[[str, Row], bool]) -> None:
+        rounds = 0
+        changed = True
+        while changed:
+            rounds += 1
+            if rounds > self._limits.rounds:
+                self._limit("E506", self._limits.rounds)
+            before = {name: set(self._database[name]) for name in self._stratum.relations}
+            found = [(rule, b) for rule in rules for b in run_rule(rule, self._database, self._functions)]
+            for rule, binding in found:
+                self._derive(rule, binding, accepts)
+            self._publish_cells()
+            for relation in self._stratum.relations:
+                self._select(relation)
+            changed = any(self._database[name] != before[name] for name in self._stratum.relations)
+            if sum(len(self._database[name]) for name in self._stratum.relations) > self._limits.tuples:
+                self._limit("E507", self._limits.tuples)
+
+    def _derive(self, rule: RulePlan, binding: Binding, accepts: Callable[[str, Row], bool]) -> None:
+        columns = self._plan.relations[rule.relation].columns
+        values: list[Value] = []
+        for column, arg in enumerate(rule.args):
+            value = evaluate(arg.value if isinstance(arg, Contribution) else arg, binding, self._functions)
+            if value is None:
+                return
+            if isinstance(value, Term) and value.depth > self._limits.depth:
+                self._last = (rule, tuple(values), binding)
+                self._limit("E508", self._limits.depth)
+            is_float = columns[column].type is Type.FLOAT and isinstance(value, int)
+            values.append(float(value) if is_float else value)  # type: ignore[arg-type]
+        row = tuple(values)
+        if not accepts(rule.relation, row):
+            return
+        if self._plan.relations[rule.relation].aggregates:
+            self._contribute(rule, binding, row)
+        elif row not in self._database[rule.relation]:
+            self._last = (rule, row, binding)
+            self._database[rule.relation].add(row)
+
+    def _contribute(self, rule: RulePlan, binding: Binding, row: Row) -> None:
+        group = tuple(v for v, arg in zip(row, rule.args, strict=True) if not isinstance(arg, Contribution))
+        cell = self._cells[rule.relation].setdefault(group, {})
+        for column, arg in enumerate(rule.args):
+            if not isinstance(arg, Contribution):
+                continue
+            key: Key | None = self._key(rule, arg, binding)
+            if key is None:
+                continue
+            known = cell.setdefault(column, {})
+            lower = arg.function == "min"
+            old = known.get(key)
+            if old is None or (order_key(row[column]) < order_key(old)) is lower:
+                known[key] = row[column]
+                self._last = (rule, row, binding)
+
+    def _key(self, rule: RulePlan, arg: Contribution, binding: Binding) -> Key | None:
+        if arg.function in ("min", "max"):
+            return ()
+        if arg.key is None:
+            named = ((name, type(binding[name]), binding[name]) for name in rule.assignment if name in binding)
+            return (rule.origin, *named)
+        values = [evaluate(expr, binding, self._functions) for expr in arg.key]
+        return None if None in values else tuple((type(value), value) for value in values)
+
+    def _publish_cells(self) -> None:
+        """Turn the cells into rows, one for each group."""
+        for relation, groups in self._cells.items():
+            aggregates = self._plan.relations[relation].aggregates
+            rows: set[Row] = set()
+            for group, cell in groups.items():
+                if len(cell) < len(aggregates):
+                    continue
+                plain = iter(group)
+                width = len(self._plan.relations[relation].columns)
+                row = tuple(
+                    _total(aggregates[i], cell[i], relation) if i in aggregates else next(plain) for i in range(width)
+                )
+                rows.add(row)
+            self._database[relation] = rows
+
+    def _select(self, relation: str) -> None:
+        """Drop the rows that no selection wants."""
+        selections = [s for s in self._stratum.selections if s.relation == relation]
+        if selections:
+            best = [_best(s, self._database[relation]) for s in selections]
+            kept = {
+                row
+                for row in self._database[relation]
+                if any(row[s.value] == b[tuple(row[i] for i in s.group)] for s, b in zip(selections, best, strict=True))
+            }
+            self._database[relation] = kept
+
+    def _limit(self, code: str, limit: int) -> None:
+        names = ", ".join(f'"{name}"' for name in self._stratum.relations)
+        assert self._last is not None, "only a change can lead to a limit"
+        rule, row, binding = self._last
+        feeding = [
+            format_row(step.relation, values)
+            for step in rule.steps
+            if isinstance(step, Join) and (values := self._instance(step, binding)) is not None
+        ]
+        sample = _shorten(format_row(rule.relation, row))
+        if feeding:
+            sample += " from " + _shorten(", ".join(feeding))
+        line = rule.span.line if rule.span else "?"
+        raise UserError(code, rule.span, limit=limit, relations=names, line=line, sample=sample)
+
+    def _instance(self, step: Join, binding: Binding) -> Row | None:
+        """Return the row that a binding took from a join, if it still knows all of it."""
+        if not all(variable_names(arg) <= binding.keys() for arg in step.args):
+            return None
+        values = [evaluate(arg, binding, self._functions) for arg in step.args if not isinstance(arg, ast.Anonymous)]
+        return tuple(value for value in values if value is not None)
+
+
+def _shorten(text: str, width: int = 160) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _best(selection: Selection, rows: set[Row]) -> dict[Row, Value]:
+    best: dict[Row, Value] = {}
+    for row in sorted(rows, key=row_key):
+        group = tuple(row[i] for i in selection.group)
+        value = row[selection.value]
+        lower = selection.function == "min"
+        if group not in best or (order_key(value) < order_key(best[group])) is lower:
+            best[group] = value
+    return best
+
+
+def _total(function: str, contributions: Mapping[Key, Value], relation: str) -> Value:
+    """Combine contributions; float sums are exactly rounded, so that their order does not matter."""
+    values = list(contributions.values())
+    if function in ("min", "max"):
+        return values[0]
+    numbers = [value for value in values if isinstance(value, int | float)]
+    whole = all(isinstance(number, int) for number in numbers)
+    total: int | float
+    try:
+        total = sum(numbers) if whole else math.fsum(numbers)
+        result = total / len(numbers) if function == "avg" else total
+    except OverflowError:
+        result = math.inf
+    if not storable(result):
+        raise UserError("E509", None, function=function, relation=relation)
+    return result

@@ -1,0 +1,73 @@
+"""Golden cases: a folder each, run under every configuration that fits.
+
+`program.dl` and `input.deltas` go in, `expected.deltas` comes out. `functions.py` holds Python functions,
+`options.toml` limits, `explain.txt` the plan when it matters, `expected.err` the error that ends the run.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from whorl.cli.files import load_functions, read_source
+from whorl.cli.replay import replay_epochs
+from whorl.diagnostics.errors import ProgramErrors, UserError
+from whorl.model.limits import Limits
+
+HERE = Path(__file__).parent
+GOLDEN = HERE / "golden"
+CONFIGS = {path.stem: tomllib.loads(path.read_text()) for path in sorted((HERE / "configs").glob("*.toml"))}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One golden case."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return str(self.folder.relative_to(GOLDEN))
+
+    def options(self) -> dict[str, int]:
+        path = self.folder / "options.toml"
+        return tomllib.loads(path.read_text()) if path.exists() else {}
+
+    def functions_path(self) -> Path | None:
+        path = self.folder / "functions.py"
+        return path if path.exists() else None
+
+    def run(self, config: dict[str, list[str]]) -> tuple[str, str]:
+        """Return what the case prints, and the error that ends it, if one does."""
+        lines: list[str] = []
+        error = ""
+        try:
+            lines.extend(self._lines(config, lines))
+        except (UserError, ProgramErrors) as raised:
+            error = f"{raised}\n"
+        return "".join(f"{line}\n" for line in lines), error
+
+    def _lines(self, config: dict[str, list[str]], seen: list[str]) -> Iterator[str]:
+        for line in replay_epochs(
+            read_source(self.folder / "program.dl"),
+            read_source(self.folder / "input.deltas"),
+            load_functions(self.functions_path()),
+            Limits(**self.options()),
+            config["without"],
+            as_json=False,
+            report=False,
+        ):
+            seen.append(line)
+        return iter(())
+
+
+def cases() -> list[Case]:
+    """Return every golden case."""
+    return [Case(path.parent) for path in sorted(GOLDEN.glob("**/program.dl"))]
+
+
+def expected(path: Path) -> str:
+    """Return the text of an expected file, empty if there is none."""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
