@@ -1,6 +1,18 @@
-"""Options of the test run."""
+"""Options of the test run, and how Hypothesis draws its cases."""
 
 import pytest
+from hypothesis import settings
+from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
+
+# Hypothesis makes five of six cases by copying parts of the one before, and so draws few different programs. Under any
+# other name, its own provider makes every case anew.
+AVAILABLE_PROVIDERS["fresh"] = HypothesisProvider
+
+# The same cases in every run, so that a failure is the fault of the change at hand; `--hypothesis-profile=explore`
+# looks for new ones.
+settings.register_profile("steady", backend="fresh", derandomize=True, database=None, deadline=None)
+settings.register_profile("explore", backend="fresh", derandomize=False, deadline=None, print_blob=True)
+settings.load_profile("steady")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 
 from whorl.analysis.program import parts, variable_names
 from whorl.diagnostics.errors import UserError
+from whorl.diagnostics.source import Span
+from whorl.diagnostics.wording import shortened
 from whorl.model.builtins import compute_operation
 from whorl.model.functions import Function
 from whorl.model.types import Type, type_of
@@ -34,7 +36,7 @@ def evaluate(expr: ast.Expr, binding: Binding, functions: Functions) -> Value | 
     if isinstance(expr, ast.Operation):
         return compute_operation(expr.operator, args)
     function = functions.get(expr.name)
-    return Term(expr.name, tuple(args)) if function is None else call(function, args)
+    return Term(expr.name, tuple(args)) if function is None else call(function, args, expr.span)
 
 
 def _evaluate_all(exprs: tuple[ast.Expr, ...], binding: Binding, functions: Functions) -> list[Value] | None:
@@ -66,23 +68,39 @@ def _evaluate_list(expr: ast.ListExpr, binding: Binding, functions: Functions) -
     return list_value((*before, *items, *after))
 
 
-def call(function: Function, args: list[Value]) -> Value | None:
+def call(function: Function, args: list[Value], span: Span | None = None) -> Value | None:
     """Apply a function; what a user's function raises becomes an error that names it and its arguments."""
     if not function.user:
-        return function.compute(*args)
+        value = function.compute(*args) if _takes(function, args) else None
+        return value if value is None or storable(value) else None
     shown = ", ".join(format_value(arg) for arg in args)
     try:
         result = function.compute(*(_to_python(arg) for arg in args))
     except Exception as error:
-        raise UserError("E510", name=function.name, args=shown, error=f"{type(error).__name__}: {error}") from error
+        reason = f"{type(error).__name__}: {error}".removesuffix(".").removesuffix(": ")
+        raise UserError("E510", span, name=function.name, args=shown, error=reason) from error
     if result is None:
         return None
     value = _from_python(result)
     if value is not None and isinstance(value, int) and function.result is Type.FLOAT:
         value = float(value)
     if value is None or function.result not in (Type.UNKNOWN, type_of(value)) or not storable(value):
-        raise UserError("E511", name=function.name, args=shown, value=repr(result), expected=function.result)
+        facts = {"value": shortened(repr(result)), "expected": _promised(function.result)}
+        raise UserError("E511", span, name=function.name, args=shown, **facts)
     return value
+
+
+def _takes(function: Function, args: list[Value]) -> bool:
+    """Whether values are of the types that a function asks for; those out of lists and terms show theirs only now."""
+    for position, arg in enumerate(args):
+        expected, found = function.parameter(position), type_of(arg)
+        if expected not in (Type.UNKNOWN, found) and not (expected is Type.FLOAT and found is Type.INTEGER):
+            return False
+    return True
+
+
+def _promised(result: Type) -> str:
+    return "value of the language" if result is Type.UNKNOWN else str(result)
 
 
 def _to_python(value: Value) -> object:
@@ -102,14 +120,20 @@ def _from_python(value: object) -> Value | None:
     return plain if isinstance(plain, bool | int | float | str) else None
 
 
-def match(pattern: ast.Expr, value: Value, binding: Binding, functions: Functions) -> Binding | None:
-    """Return ``binding`` with what ``pattern`` adds when it is laid over ``value``; None if it does not fit."""
+def match(
+    pattern: ast.Expr, value: Value, binding: Binding, functions: Functions, *, inside: bool = False
+) -> Binding | None:
+    """Return ``binding`` with what ``pattern`` adds when it is laid over ``value``; None if it does not fit.
+
+    ``inside`` a term a whole float is not its integer: what fits there is what would make an equal term.
+    """
+    fits = _same if inside else equal
     if isinstance(pattern, ast.Anonymous):
         return binding
     if isinstance(pattern, ast.Variable):
         if pattern.name not in binding:
             return {**binding, pattern.name: value}
-        return binding if equal(binding[pattern.name], value) else None
+        return binding if fits(binding[pattern.name], value) else None
     if isinstance(pattern, ast.ListExpr):
         return _match_list(pattern, value, binding, functions)
     if isinstance(pattern, ast.Call) and pattern.name not in functions:
@@ -117,7 +141,7 @@ def match(pattern: ast.Expr, value: Value, binding: Binding, functions: Function
             return None
         return _match_all(pattern.args, value.args, binding, functions)
     expected = evaluate(pattern, binding, functions)
-    return binding if expected is not None and equal(expected, value) else None
+    return binding if expected is not None and fits(expected, value) else None
 
 
 def _match_all(
@@ -127,7 +151,7 @@ def _match_all(
     for pattern, value in zip(patterns, values, strict=True):
         if current is None:
             return None
-        current = match(pattern, value, current, functions)
+        current = match(pattern, value, current, functions, inside=True)
     return current
 
 
@@ -153,6 +177,10 @@ def equal(left: Value, right: Value) -> bool:
     if isinstance(left, bool) is not isinstance(right, bool):
         return False
     return left == right
+
+
+def _same(left: Value, right: Value) -> bool:
+    return type(left) is type(right) and left == right
 
 
 _COMPARE: dict[str, Callable[[tuple[object, ...], tuple[object, ...]], bool]] = {

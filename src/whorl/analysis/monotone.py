@@ -23,7 +23,7 @@ from whorl.analysis.program import (
     variable_names,
     variables,
 )
-from whorl.analysis.signs import NONNEGATIVE, POSITIVE, Signs, expr_sign, infer_signs, variable_signs
+from whorl.analysis.signs import NONNEGATIVE, POSITIVE, Signs, expr_sign, variable_signs
 from whorl.diagnostics.source import Span
 from whorl.syntax import ast
 
@@ -49,10 +49,9 @@ class _NotMonotone(Exception):
 
 
 def check_monotone(
-    members: tuple[str, ...], rules: tuple[Rule, ...], draft: Draft
+    members: tuple[str, ...], rules: tuple[Rule, ...], draft: Draft, signs: Signs
 ) -> Refusal | list[tuple[Rule, frozenset[str]]]:
     """Return the trending variables of each rule, or the reason to refuse."""
-    signs = infer_signs(draft)
     found: list[tuple[Rule, frozenset[str]]] = []
     for rule in rules:
         inside = [atom for atom, _ in rule.atoms() if atom.relation in members]
@@ -157,7 +156,7 @@ def _follow_compare(literal: Compare, trends: dict[str, int], bound: set[str], c
         return
     fits = {"<": (-1, 1), "<=": (-1, 1), ">": (1, -1), ">=": (1, -1)}.get(literal.operator)
     if fits is None or left not in (0, fits[0]) or right not in (0, fits[1]):
-        reason = f'the condition "{literal.span.text if literal.span else literal.operator}" may hold and fail again'
+        reason = f'the condition "{literal.span.text if literal.span else literal.operator}" may hold and then fail'
         raise _NotMonotone(reason, literal.span)
 
 
@@ -223,8 +222,8 @@ def _check_aggregate(aggregate: ast.Aggregate, trends: dict[str, int], context: 
             raise _NotMonotone("the values counted may still change", aggregate.span)
         return
     if trend not in (0, _direction(aggregate.function)):
-        better = "falls" if _direction(aggregate.function) < 0 else "rises"
-        reason = f"its input does not improve when the value it comes from {better}"
+        better = "fall" if _direction(aggregate.function) < 0 else "rise"
+        reason = f"when the value it comes from {better}s, its input does not {better} with it"
         raise _NotMonotone(reason, aggregate.span)
     if aggregate.function == "sum" and not context.nonnegative(value):
         reason = "its contributions may be negative, so the sum may rise and fall"

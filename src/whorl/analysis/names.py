@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from whorl.analysis.draft import Draft, Errors
-from whorl.analysis.program import AGGREGATES, Absent, Literal, Relation, Rule, expressions, parts
+from whorl.analysis.program import AGGREGATES, Absent, Literal, Relation, Rule, expressions, parts, rule_variables
 from whorl.diagnostics.names import suggest
 from whorl.diagnostics.source import Span
+from whorl.diagnostics.wording import listed
 from whorl.model.builtins import PREDICATES
 from whorl.model.schema import Column
 from whorl.model.types import Type
@@ -23,17 +24,16 @@ def resolve_names(draft: Draft, errors: Errors) -> Draft:
     """Check relations, functions and aggregates, and add the relations that no declaration names."""
     arities = _arities(draft, errors)
     draft = _expand_dots(draft, arities, errors)
-    derived = {rule.head.relation for rule in draft.rules}
-    _check_relations(draft, derived, errors)
+    heads = {rule.head.relation: rule.head for rule in reversed(draft.rules)}
+    _check_relations(draft, errors)
     for rule in draft.rules:
         _check_head(rule, errors)
         _check_calls(rule, draft, errors)
     relations = dict(draft.relations)
     for name, (arity, span) in arities.items():
         if name not in relations:
-            kind = "derived" if name in derived else "relation"
-            columns = _columns(arity, next((r.head for r in draft.rules if r.head.relation == name), None))
-            relations[name] = Relation(name, kind, columns, span=span)
+            kind = "derived" if name in heads else "relation"
+            relations[name] = Relation(name, kind, _columns(arity, heads.get(name)), span=span)
     notes = tuple(_notes(draft, relations))
     return replace(draft, relations=relations, notes=draft.notes + notes)
 
@@ -58,7 +58,8 @@ def _uses(draft: Draft) -> Iterator[tuple[str, tuple[object, ...], Span | None]]
         for atom, _positive in rule.atoms():
             yield atom.relation, atom.args, atom.span
     for query in draft.queries:
-        yield query.relation, query.args, query.span
+        if query.span is not None:
+            yield query.relation, query.args, query.span
 
 
 def _arities(draft: Draft, errors: Errors) -> dict[str, tuple[int, Span | None]]:
@@ -69,8 +70,7 @@ def _arities(draft: Draft, errors: Errors) -> dict[str, tuple[int, Span | None]]
             continue
         arity, first = known.setdefault(name, (len(args), span))
         if arity != len(args):
-            where = f"line {first.line}" if first else "its declaration"
-            errors.add("E204", span, name=name, found=len(args), expected=arity, where=where)
+            errors.add("E204", span, name=name, found=len(args), expected=arity, line=first.line if first else 0)
     return known
 
 
@@ -83,9 +83,11 @@ def _expand_dots(draft: Draft, arities: dict[str, tuple[int, Span | None]], erro
         if atom.relation not in arities:
             errors.add("E216", dots.span, name=atom.relation)
             return replace(atom, args=atom.args[:-1])
-        arity, _span = arities[atom.relation]
+        arity, first = arities[atom.relation]
         if given > arity:
-            errors.add("E204", atom.span, name=atom.relation, found=given, expected=arity, where="its definition")
+            errors.add(
+                "E204", atom.span, name=atom.relation, found=given, expected=arity, line=first.line if first else 0
+            )
         fill = (ast.Anonymous(dots.span),) * max(arity - given, 0)
         return replace(atom, args=atom.args[:-1] + fill)
 
@@ -101,23 +103,45 @@ def _expand_dots(draft: Draft, arities: dict[str, tuple[int, Span | None]], erro
     return replace(draft, rules=rules, queries=queries)
 
 
-def _check_relations(draft: Draft, derived: set[str], errors: Errors) -> None:
-    facts = {fact.relation for fact in draft.facts}
-    known = set(draft.relations) | derived | facts
-    used = {atom.relation for rule in draft.rules for atom, _ in rule.atoms()}
+def _check_relations(draft: Draft, errors: Errors) -> None:
+    rules = [statement for statement in draft.text.statements if isinstance(statement, ast.Rule)]
+    known = set(draft.relations) | {head.relation for rule in rules for head in rule.heads}
+    reported: set[str] = set()
     for rule in draft.rules:
         if rule.head.relation in draft.relations:
             declared = draft.relations[rule.head.relation].span
             line = declared.line if declared else "an earlier line"
             errors.add("E209", rule.head.span, name=rule.head.relation, line=line)
-        for atom, _positive in rule.atoms():
-            if draft.relations and atom.relation not in known:
-                hint = suggest(atom.relation, known | PREDICATES | set(draft.functions))
-                errors.add("E205", atom.span, name=atom.relation, hint=hint or "Declare it, or define it by a rule.")
+        _check_atoms(rule, known, reported, draft, errors)
+    used = {atom.relation for rule in draft.rules for atom, _ in rule.atoms()}
+    expected = known | (reported if draft.relations else used)
     for query in draft.queries:
-        if query.relation not in known | (set() if draft.relations else used):
+        if query.relation not in expected:
             hint = suggest(query.relation, known | used) or "Query a relation that the program defines."
-            errors.add("E205", query.span, name=query.relation, hint=hint)
+            errors.add("E205", _name_span(query.span, query.relation), name=query.relation, hint=hint)
+
+
+def _check_atoms(rule: Rule, known: set[str], reported: set[str], draft: Draft, errors: Errors) -> None:
+    """Report a variable in the place of an atom and, in a program with declarations, what nobody declares.
+
+    Of each relation the first use is enough: ``reported`` collects them.
+    """
+    names = {variable.name for variable in rule_variables(rule)}
+    for atom, _positive in rule.atoms():
+        if atom.relation in known or atom.relation in reported:
+            continue
+        if not atom.args and atom.relation in names:
+            errors.add("E105", atom.span)
+        elif draft.relations:
+            hint = suggest(atom.relation, known | PREDICATES | set(draft.functions))
+            hint = hint or "Declare it, or define it by a rule."
+            errors.add("E205", _name_span(atom.span, atom.relation), name=atom.relation, hint=hint)
+            reported.add(atom.relation)
+
+
+def _name_span(span: Span | None, name: str) -> Span | None:
+    """Return the place of the name with which an atom starts."""
+    return span.first(len(name)) if span else None
 
 
 def _check_head(rule: Rule, errors: Errors) -> None:
@@ -133,14 +157,16 @@ def _check_head(rule: Rule, errors: Errors) -> None:
 
 def _check_aggregate(aggregate: ast.Aggregate, errors: Errors) -> None:
     if aggregate.function not in AGGREGATES:
-        hint = suggest(aggregate.function, AGGREGATES) or "Use one of " + ", ".join(AGGREGATES) + "."
-        errors.add("E207", aggregate.span, name=aggregate.function, hint=hint)
+        hint = suggest(aggregate.function, AGGREGATES) or f"Use {listed(AGGREGATES)}."
+        span = aggregate.span.first(len(aggregate.function)) if aggregate.span else None
+        errors.add("E207", span, name=aggregate.function, hint=hint)
         return
     if aggregate.distinct and aggregate.function != "count":
         errors.add("E208", aggregate.span, name=aggregate.function)
     keyed = aggregate.function in ("mcount", "msum")
     if len(aggregate.args) > (2 if keyed else 1):
-        errors.add("E217", aggregate.span, name=aggregate.function, found=len(aggregate.args))
+        expected = "a value or a pair (Key, N)" if keyed else "one value"
+        errors.add("E217", aggregate.span, name=aggregate.function, expected=expected, found=len(aggregate.args))
 
 
 def _check_calls(rule: Rule, draft: Draft, errors: Errors) -> None:
@@ -151,8 +177,10 @@ def _check_calls(rule: Rule, draft: Draft, errors: Errors) -> None:
                 continue
             function = draft.functions[part.name]
             if not function.accepts(len(part.args)):
-                expected = len(function.parameters)
-                errors.add("E206", part.span, name=part.name, found=len(part.args), expected=expected)
+                least = len(function.parameters)
+                facts = {"expected": f"at least {least}" if function.variadic else least, "found": len(part.args)}
+                hint = f'Write "{part.name}<X>" to aggregate.' if part.name in AGGREGATES else ""
+                errors.add("E206", part.span, name=part.name, hint=hint, **facts)
 
 
 def _walk(expr: ast.Expr | ast.Aggregate) -> Iterator[ast.Expr | ast.Aggregate]:
@@ -171,14 +199,18 @@ def _notes(draft: Draft, relations: dict[str, Relation]) -> Iterator[str]:
             if hint:
                 line = relation.span.line if relation.span else 0
                 yield f'line {line}: "{name}" is taken for an input relation. {hint}'
-    seen: set[str] = set()
-    for rule in draft.rules:
-        for literal in rule.body:
-            for expr in expressions(literal):
-                for part in _walk(expr):
-                    if isinstance(part, ast.Call) and part.name not in draft.functions and part.name not in seen:
-                        seen.add(part.name)
-                        hint = suggest(part.name, draft.functions)
-                        if hint:
-                            line = part.span.line if part.span else 0
-                            yield f'line {line}: "{part.name}" is taken for a term, not a function. {hint}'
+    terms = {part.name: part for rule in reversed(draft.rules) for part in _terms(rule, draft)}
+    for name, term in sorted(terms.items(), key=lambda item: item[1].span.start if item[1].span else 0):
+        hint = f'Write "{name}<X>" to aggregate.' if name in AGGREGATES else suggest(name, draft.functions)
+        if hint:
+            line = term.span.line if term.span else 0
+            yield f'line {line}: "{name}" is taken for a term, not a function. {hint}'
+
+
+def _terms(rule: Rule, draft: Draft) -> Iterator[ast.Call]:
+    """Yield the calls of a rule that are terms, the last first."""
+    roots = [*rule.head.args, *(expr for literal in rule.body for expr in expressions(literal))]
+    for root in reversed(roots):
+        for part in _walk(root):
+            if isinstance(part, ast.Call) and part.name not in draft.functions:
+                yield part

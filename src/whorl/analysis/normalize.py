@@ -15,13 +15,15 @@ from whorl.analysis.draft import Draft, Errors
 from whorl.analysis.durations import resolve_window
 from whorl.analysis.expressions import evaluate, is_pattern
 from whorl.analysis.program import Absent, Compare, Fact, Literal, Member, Query, Rule, parts, variables
+from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Span
 from whorl.model.builtins import LARGEST, PREDICATES, SMALLEST
 from whorl.model.types import Type
-from whorl.model.values import Row
+from whorl.model.values import Value
 from whorl.syntax import ast
 
 MAX_ALTERNATIVES = 256
+_PREDICATE_ARGUMENTS = {"member": 2, "encd": 3, "decd": 3, "larger": 3, "smaller": 3, "largest": 2, "smallest": 2}
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
@@ -35,10 +37,13 @@ def normalize_rules(draft: Draft, errors: Errors) -> Draft:
     facts: list[Fact] = []
     for origin, statement in enumerate(statements):
         for head in statement.heads:
-            if statement.body is None and head.relation not in derived:
-                facts.extend(_fact(head, draft, errors))
-            else:
+            if statement.body is not None:
                 rules.extend(flatten.rule(head, statement, origin))
+            elif _check_fact(head, errors):
+                if head.relation in derived:
+                    rules.append(Rule(head, (), origin, statement.span))
+                else:
+                    facts.extend(_fact(head, draft, errors))
     return replace(draft, rules=tuple(rules), facts=tuple(facts))
 
 
@@ -50,12 +55,11 @@ def resolve_queries(draft: Draft, errors: Errors) -> Draft:
         if not isinstance(statement, ast.Query):
             continue
         atom = statement.atom
-        for arg in atom.args:
-            if isinstance(arg, ast.Operation) or (not isinstance(arg, ast.Variable) and any(variables(arg))):
-                errors.add("E214", arg.span)
+        _check_query(atom, errors)
         window = resolve_window(statement.window, errors) if statement.window else None
         name = _free_name(atom.relation, taken)
-        queries.append(Query(name, atom.relation, atom.args, window, statement.span))
+        window_span = statement.window.span if statement.window else None
+        queries.append(Query(name, atom.relation, atom.args, window, atom.span, window_span))
     if not queries:
         for rule in draft.rules:
             if rule.head.relation not in taken:
@@ -75,23 +79,45 @@ def _free_name(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def _fact(head: ast.Head, draft: Draft, errors: Errors) -> Iterator[Fact]:
-    row: list[object] = []
+def _check_query(atom: ast.Atom, errors: Errors) -> None:
+    """The arguments of a query choose rows and columns; three dots may end them."""
+    for position, arg in enumerate(atom.args):
+        if isinstance(arg, ast.Operation) or (not isinstance(arg, ast.Variable) and any(variables(arg))):
+            errors.add("E214", arg.span)
+        elif isinstance(arg, ast.Rest) and position < len(atom.args) - 1:
+            errors.add("E111", arg.span)
+
+
+def _check_fact(head: ast.Head, errors: Errors) -> bool:
+    """Tell whether a head without a body is made of constants; report the first argument that is none."""
     for arg in head.args:
         if isinstance(arg, ast.Aggregate):
             errors.add("E215", arg.span)
-            return
+            return False
         loose = next(chain(variables(arg), _anonymous(arg)), None)
+        if isinstance(loose, ast.Variable):
+            errors.add("E212", loose.span, relation=head.relation, name=loose.name)
+        elif loose is not None:
+            errors.add("E111" if isinstance(loose, ast.Rest) else "E210", loose.span)
         if loose is not None:
-            errors.add("E212", loose.span, relation=head.relation)
+            return False
+    return True
+
+
+def _fact(head: ast.Head, draft: Draft, errors: Errors) -> Iterator[Fact]:
+    row: list[Value] = []
+    for arg in head.args:
+        assert not isinstance(arg, ast.Aggregate), "a fact has been checked"
+        try:
+            value = evaluate(arg, {}, draft.functions)
+        except UserError as error:  # a function that fails
+            errors.found.append(error)
             return
-        value = evaluate(arg, {}, draft.functions)
         if value is None:
             errors.add("E213", arg.span)
             return
         row.append(value)
-    values: Row = tuple(row)  # type: ignore[arg-type]
-    yield Fact(head.relation, values, head.span)
+    yield Fact(head.relation, tuple(row), head.span, tuple(arg.span for arg in head.args))
 
 
 def _anonymous(expr: ast.Expr | ast.Aggregate) -> Iterator[ast.Anonymous | ast.Rest]:
@@ -110,8 +136,8 @@ class _Flattener:
         self._relations = relations
 
     def rule(self, head: ast.Head, statement: ast.Rule, origin: int) -> Iterator[Rule]:
-        bodies = [()] if statement.body is None else self._alternatives(statement.body, statement.span)
-        for body in bodies:
+        assert statement.body is not None, "facts are no rules"
+        for body in self._alternatives(statement.body, statement.span):
             literals = tuple(literal for formula in body for literal in self._literals(formula))
             yield Rule(head, literals, origin, statement.span)
 
@@ -145,9 +171,25 @@ class _Flattener:
             return
         pairs = zip(formula.operators, formula.operands, formula.operands[1:], strict=False)
         for operator, left, right in pairs:
+            arrow = self._arrow(operator, left, right)
+            if arrow is not None:
+                hint = "End the rule before this one with a full stop."
+                self._errors.add("E101", arrow, found='"<-"', expected='",", ";" or "."', hint=hint)
+                return
             for side in (left, right):
                 self._check_value(side)
             yield Compare(_NEGATED[operator] if negated else operator, left, right, span)
+
+    def _arrow(self, operator: str, left: ast.Expr, right: ast.Expr) -> Span | None:
+        """Return the place of an arrow inside a body, which was read as "less than minus" between two terms."""
+        negated = right.args[0] if isinstance(right, ast.Operation) and len(right.args) == 1 else None
+        if operator != "<" or right.span is None or not all(self._is_term(side) for side in (left, negated)):
+            return None
+        arrow = Span(right.span.source, right.span.start - 1, right.span.start + 1)
+        return arrow if arrow.text == "<-" else None
+
+    def _is_term(self, expr: ast.Expr | None) -> bool:
+        return isinstance(expr, ast.Call) and expr.name not in self._functions
 
     def _atom(self, atom: ast.Atom, span: Span | None, *, negated: bool) -> Iterator[Literal]:
         if atom.relation in self._relations or not self._computes(atom):
@@ -156,31 +198,40 @@ class _Flattener:
                     self._check_arguments(arg)
             yield Absent(atom, span) if negated else atom
             return
-        for arg in atom.args:
-            self._check_arguments(arg)
-        if atom.relation == "member":
-            yield Member(atom.args[0], atom.args[1], negated, span)
+        if not self._fits(atom):
             return
-        left, right = self._equation(atom)
-        yield Compare("!=" if negated else "=", left, right, span)
+        if atom.relation == "member":
+            sides: tuple[ast.Expr, ...] = atom.args
+            yield Member(atom.args[0], atom.args[1], negated, span)
+        else:
+            sides = left, right = self._equation(atom)
+            yield Compare("!=" if negated else "=", left, right, span)
+        for side in sides:
+            self._check_arguments(side)
 
     def _computes(self, atom: ast.Atom) -> bool:
-        """Tell whether an atom is a built-in or a function rather than a relation; check how many arguments it has."""
+        """Tell whether an atom is a built-in or a function rather than a relation."""
+        return atom.relation in PREDICATES or atom.relation in self._functions
+
+    def _fits(self, atom: ast.Atom) -> bool:
+        """Tell whether a built-in or a function has as many arguments as it takes; report it if not."""
         count = len(atom.args)
         if atom.relation in PREDICATES:
-            least = {"member": 2, "encd": 3, "decd": 3, "larger": 3, "smaller": 3}.get(atom.relation, 2)
-            exact = atom.relation not in ("largest", "smallest")
-            if count < least or (exact and count != least):
-                self._errors.add("E206", atom.span, name=atom.relation, found=count, expected=least)
-            return count >= least
-        function = self._functions.get(atom.relation)
-        if function is None:
-            return False
-        boolean = function.result is Type.BOOLEAN
-        if not function.accepts(count if boolean else count - 1):
-            expected = len(function.parameters) + (0 if boolean else 1)
-            self._errors.add("E206", atom.span, name=atom.relation, found=count, expected=expected)
-        return True
+            least = _PREDICATE_ARGUMENTS[atom.relation]
+            variadic = atom.relation in ("largest", "smallest")
+            fits, hint = count == least or (variadic and count > least), ""
+        else:
+            function = self._functions[atom.relation]
+            result = 0 if function.result is Type.BOOLEAN else 1
+            least, variadic = len(function.parameters) + result, function.variadic
+            fits, hint = (
+                function.accepts(count - result),
+                "As a condition it takes its result as the last argument." if result else "",
+            )
+        if not fits:
+            expected = f"at least {least}" if variadic else least
+            self._errors.add("E206", atom.span, name=atom.relation, found=count, expected=expected, hint=hint)
+        return fits
 
     def _equation(self, atom: ast.Atom) -> tuple[ast.Expr, ast.Expr]:
         args, span = atom.args, atom.span

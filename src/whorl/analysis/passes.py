@@ -22,7 +22,7 @@ from whorl.analysis.strata import resolve_aggregates, stratify
 from whorl.analysis.termination import classify_termination
 from whorl.analysis.types import infer_types
 from whorl.analysis.windows import resolve_windows
-from whorl.diagnostics.errors import ProgramErrors, UserError
+from whorl.diagnostics.errors import ProgramErrors
 from whorl.model.builtins import BUILTINS
 from whorl.model.functions import Function
 from whorl.model.types import Type
@@ -68,12 +68,9 @@ def analyze(
     errors = Errors()
     for name, run in PASSES:
         started = perf_counter()
-        try:
-            draft = run(draft, errors)
-            if name == GROUND and data_types:
-                draft = _with_data_types(draft, data_types)
-        except RecursionError:
-            raise ProgramErrors([UserError("E113", None, limit="what the stack holds")]) from None
+        draft = run(draft, errors)
+        if name == GROUND and data_types:
+            draft = _with_data_types(draft, data_types)
         if times is not None:
             times.append(PassTime(name, perf_counter() - started))
         if errors.found and name in (GROUND, PASSES[-1][0]):

@@ -82,6 +82,7 @@ class Fact:
     relation: str
     row: Row
     span: Span | None = field(default=None, compare=False, repr=False)
+    value_spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class Query:
     args: tuple[ast.Expr, ...]
     window: Window | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    window_span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

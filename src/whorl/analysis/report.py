@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from whorl.analysis.program import Program, Relation, Stratum
-from whorl.syntax import ast
+from whorl.analysis.program import Program, Query, Relation, Stratum
 from whorl.syntax.printer import print_expr
 
 
@@ -16,7 +15,7 @@ def report_text(program: Program) -> str:
         ("Inputs", [line for r in program.base_relations() for line in _relation_lines(r)]),
         ("Derived", [line for r in program.relations.values() if not r.base for line in _relation_lines(r)]),
         ("Strata", [line for n, s in enumerate(program.strata, 1) for line in _stratum_lines(n, s)]),
-        ("Outputs", [f"{q.name}: {_shown_query(q.relation, q.args)}" for q in program.queries]),
+        ("Outputs", [f"{query.name}: {_shown_query(query, program)}" for query in program.queries]),
         ("Notes", list(program.notes)),
     ):
         if section:
@@ -67,8 +66,12 @@ def _stratum_lines(number: int, stratum: Stratum) -> Iterator[str]:
         yield f"   stage: {where}; inside a stage: {order}"
 
 
-def _shown_query(relation: str, args: tuple[ast.Expr, ...]) -> str:
-    return f"{relation}({', '.join(print_expr(arg) for arg in args)})"
+def _shown_query(query: Query, program: Program) -> str:
+    """Return a query as it was written, or with the names of all columns if nobody wrote it."""
+    args = [print_expr(arg) for arg in query.args]
+    if query.span is None:
+        args = [column.name for column in program.relations[query.relation].columns]
+    return f"{query.relation}({', '.join(args)})"
 
 
 def report_json(program: Program) -> dict[str, object]:
@@ -76,7 +79,7 @@ def report_json(program: Program) -> dict[str, object]:
     return {
         "relations": [_relation_json(relation) for relation in program.relations.values()],
         "strata": [_stratum_json(stratum) for stratum in program.strata],
-        "outputs": [{"name": q.name, "query": _shown_query(q.relation, q.args)} for q in program.queries],
+        "outputs": [{"name": query.name, "query": _shown_query(query, program)} for query in program.queries],
         "notes": list(program.notes),
     }
 

@@ -18,7 +18,7 @@ from whorl.syntax import ast
 
 def check_safety(draft: Draft, errors: Errors) -> Draft:
     """Order every body; report the variables that nothing binds."""
-    rules = tuple(_order(rule, draft.functions, errors) for rule in draft.rules)
+    rules = tuple(_order(rule, draft, errors) for rule in draft.rules)
     return replace(draft, rules=rules)
 
 
@@ -33,7 +33,7 @@ def binds(literal: Literal, bound: frozenset[str] | set[str], functions: Functio
         return frozenset() if named <= bound else None
     if isinstance(literal, Compare):
         return _compare_binds(literal, bound, functions)
-    if not variable_names(literal.items) <= bound:
+    if not is_known(literal.items, bound):
         return None
     if literal.negated:
         return frozenset() if variable_names(literal.item) <= bound else None
@@ -41,48 +41,78 @@ def binds(literal: Literal, bound: frozenset[str] | set[str], functions: Functio
 
 
 def _compare_binds(literal: Compare, bound: frozenset[str] | set[str], functions: Functions) -> frozenset[str] | None:
-    left, right = variable_names(literal.left), variable_names(literal.right)
-    if left | right <= bound and not _anonymous_side(literal):
+    if is_known(literal.left, bound) and is_known(literal.right, bound):
         return frozenset()
     if literal.operator != "=":
         return None
     for own, other in ((literal.left, literal.right), (literal.right, literal.left)):
-        opens = isinstance(own, ast.Variable) or is_pattern(own, functions)
-        if opens and variable_names(other) <= bound and needs(own, functions) <= bound:
+        if _opens(own, functions) and needs(own, functions) <= bound and is_known(other, bound):
             return variable_names(own)
     return None
 
 
-def _anonymous_side(literal: Compare) -> bool:
-    """Whether a side holds an underscore, and so is a pattern even with all its variables bound."""
-
-    def holds(expr: ast.Expr) -> bool:
-        return isinstance(expr, ast.Anonymous) or any(holds(part) for part in parts(expr))
-
-    return holds(literal.left) or holds(literal.right)
+def _opens(expr: ast.Expr, functions: Functions) -> bool:
+    """Whether an expression can take the value of the other side of an equation."""
+    return isinstance(expr, ast.Variable) or is_pattern(expr, functions)
 
 
-def _order(rule: Rule, functions: Functions, errors: Errors) -> Rule:
+def is_known(expr: ast.Expr, bound: frozenset[str] | set[str]) -> bool:
+    """Whether an expression has a value: its variables are bound, and it holds no underscore."""
+    return variable_names(expr) <= bound and not _holds_anonymous(expr)
+
+
+def _holds_anonymous(expr: ast.Expr) -> bool:
+    return isinstance(expr, ast.Anonymous) or any(_holds_anonymous(part) for part in parts(expr))
+
+
+def _order(rule: Rule, draft: Draft, errors: Errors) -> Rule:
     waiting = list(rule.body)
     ordered: list[Literal] = []
     bound: set[str] = set()
     while waiting:
         for index, literal in enumerate(waiting):
-            new = binds(literal, bound, functions)
+            new = binds(literal, bound, draft.functions)
             if new is not None:
                 bound |= new
                 ordered.append(waiting.pop(index))
                 break
         else:
             break
+    _report(rule, waiting, bound, draft, errors)
+    return replace(rule, body=(*ordered, *waiting))
+
+
+def _report(rule: Rule, waiting: list[Literal], bound: set[str], draft: Draft, errors: Errors) -> None:
+    """Report the variables that nothing binds, each once, or else a condition that nothing can decide."""
+    promised = bound.union(*(_promises(literal, draft.functions) for literal in waiting))
+    loose = list(_loose(rule, waiting, promised)) or list(_loose(rule, waiting, bound))
+    if waiting and not loose:
+        errors.add("E314", waiting[0].span)
     reported: set[str] = set()
-    for variable, code in _loose(rule, waiting, bound):
+    for variable, code in loose:
         if variable.name not in reported:
             reported.add(variable.name)
-            errors.add(code, variable.span, name=variable.name, head=rule.head.relation)
-    if waiting and not reported:
-        errors.add("E314", waiting[0].span)
-    return replace(rule, body=(*ordered, *waiting))
+            facts = {"head": rule.head.relation, "where": _where(rule, draft)}
+            errors.add(code, variable.span, name=variable.name, **facts)
+
+
+def _where(rule: Rule, draft: Draft) -> str:
+    alternatives = sum(other.origin == rule.origin and other.head == rule.head for other in draft.rules)
+    return "the body" if alternatives == 1 else "every alternative of the body"
+
+
+def _promises(literal: Literal, functions: Functions) -> frozenset[str]:
+    """Return the variables that a waiting literal would bind if those were bound that it needs."""
+    if isinstance(literal, ast.Atom):
+        needed = frozenset().union(*(needs(arg, functions) for arg in literal.args))
+        return frozenset().union(*(variable_names(arg) for arg in literal.args)) - needed
+    if isinstance(literal, Member):
+        return frozenset() if literal.negated else variable_names(literal.item) - variable_names(literal.items)
+    if isinstance(literal, Absent) or literal.operator != "=":
+        return frozenset()
+    left, right = variable_names(literal.left), variable_names(literal.right)
+    sides = ((literal.left, left - right), (literal.right, right - left))
+    return frozenset().union(*(names for own, names in sides if _opens(own, functions)))
 
 
 def _loose(rule: Rule, waiting: list[Literal], bound: set[str]) -> Iterator[tuple[ast.Variable, str]]:

@@ -5,6 +5,7 @@ Start by believing every derived column positive, and give beliefs up until the 
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Mapping
 
 from whorl.analysis.draft import Draft
@@ -25,17 +26,20 @@ def infer_signs(draft: Draft) -> Signs:
         if not relation.base
         for position in range(len(relation.columns))
     }
-    changed = True
-    while changed:
-        changed = False
-        for rule in draft.rules:
-            env = variable_signs(rule, signs, draft)
-            for position, arg in enumerate(rule.head.args):
-                key = (rule.head.relation, position)
-                sign = _aggregate_sign(arg, env) if isinstance(arg, ast.Aggregate) else expr_sign(arg, env)
-                if sign < signs[key]:
-                    signs[key] = sign
-                    changed = True
+    readers: dict[str, list[Rule]] = defaultdict(list)
+    for rule in draft.rules:
+        for name in {atom.relation for atom, _positive in rule.atoms()}:
+            readers[name].append(rule)
+    waiting = deque(draft.rules)
+    while waiting:
+        rule = waiting.popleft()
+        env = variable_signs(rule, signs, draft)
+        for position, arg in enumerate(rule.head.args):
+            key = (rule.head.relation, position)
+            sign = _aggregate_sign(arg, env) if isinstance(arg, ast.Aggregate) else expr_sign(arg, env)
+            if sign < signs[key]:
+                signs[key] = sign
+                waiting.extend(readers[rule.head.relation])
     return signs
 
 

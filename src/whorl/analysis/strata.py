@@ -12,6 +12,7 @@ from whorl.analysis.draft import Draft, Errors
 from whorl.analysis.graph import components, shortest_path
 from whorl.analysis.monotone import Refusal, check_monotone
 from whorl.analysis.program import MONOTONE_SPELLINGS, Absent, Rule, Stages, Stratum
+from whorl.analysis.signs import Signs, infer_signs
 from whorl.analysis.stages import find_stages
 
 
@@ -42,6 +43,7 @@ def stratify(draft: Draft, errors: Errors) -> Draft:
         name: list(dict.fromkeys(a.relation for r in rules for a, _ in r.atoms() if a.relation in defining))
         for name, rules in defining.items()
     }
+    signs = infer_signs(draft) if any(relation.aggregates for relation in draft.relations.values()) else {}
     strata: list[Stratum] = []
     trending: dict[int, frozenset[str]] = {}
     for members in components(graph):
@@ -49,7 +51,7 @@ def stratify(draft: Draft, errors: Errors) -> Draft:
         rules = tuple(rule for name in members for rule in defining[name])
         stages = None
         if recursive:
-            stages, found = _check_recursion(members, rules, graph, draft, errors)
+            stages, found = _check_recursion(members, rules, graph, draft, signs, errors)
             trending |= {position[id(rule)]: names for rule, names in found}
         strata.append(Stratum(members, rules, recursive, stages))
     return replace(draft, strata=tuple(strata), trending=trending)
@@ -60,6 +62,7 @@ def _check_recursion(
     rules: tuple[Rule, ...],
     graph: dict[str, list[str]],
     draft: Draft,
+    signs: Signs,
     errors: Errors,
 ) -> tuple[Stages | None, list[tuple[Rule, frozenset[str]]]]:
     inside = set(members)
@@ -74,19 +77,35 @@ def _check_recursion(
         return None, []
     refusal: Refusal | None = None
     if not negated:
-        verdict = check_monotone(members, rules, draft)
+        verdict = check_monotone(members, rules, draft, signs)
         if not isinstance(verdict, Refusal):
             return None, verdict
         refusal = verdict
     stages = find_stages(members, rules, draft)
     if stages is not None:
         return stages, []
-    if refusal is not None:
+    if refusal is not None and not _has_errors(rules, errors):
         code = "E333" if refusal.declared else "E332"
         errors.add(code, refusal.span, name=refusal.relation, function=refusal.function, reason=refusal.reason)
+    local = {name: [other for other in graph[name] if other in inside] for name in members}
+    _report_cycles(negated, local, errors)
+    return None, []
+
+
+def _has_errors(rules: tuple[Rule, ...], errors: Errors) -> bool:
+    """Whether rules have errors of their own, which must go before their aggregates can be judged."""
+    places = [error.span.start for error in errors.found if error.span]
+    return any(rule.span.start <= place < rule.span.stop for rule in rules if rule.span for place in places)
+
+
+def _report_cycles(negated: list[tuple[Rule, Absent]], graph: dict[str, list[str]], errors: Errors) -> None:
+    """Report every cycle through a negation, once."""
+    seen: set[frozenset[str]] = set()
     for rule, literal in negated:
         head, body = rule.head.relation, literal.atom.relation
-        local = {name: [other for other in graph[name] if other in inside] for name in members}
-        cycle = [head, *shortest_path(local, body, head)]
-        errors.add("E301", literal.span, name=head, cycle=" -> ".join(cycle), other=body)
-    return None, []
+        cycle = [head, *shortest_path(graph, body, head)]
+        if frozenset(cycle) in seen:
+            continue
+        seen.add(frozenset(cycle))
+        other = body if body != head else "what is negated"
+        errors.add("E301", literal.span, name=head, cycle=" -> ".join(cycle), other=other)

@@ -65,13 +65,15 @@ def _type_facts(draft: Draft, columns: Columns, errors: Errors) -> None:
         relation = draft.relations[fact.relation]
         types = columns[fact.relation]
         row = fact.row[1:] if relation.lifted else fact.row
-        if relation.timed and type_of(fact.row[0]) is not Type.INTEGER:
-            errors.add("E221", fact.span, name=fact.relation, expected=Type.TIMESTAMP, found=type_of(fact.row[0]))
-        for position, value in enumerate(row):
+        spans = fact.value_spans[len(fact.row) - len(row) :]
+        if relation.lifted and type_of(fact.row[0]) is not Type.INTEGER:
+            facts = {"expected": Type.TIMESTAMP, "found": type_of(fact.row[0])}
+            errors.add("E221", fact.value_spans[0], name=fact.relation, **facts)
+        for position, (value, span) in enumerate(zip(row, spans, strict=True)):
             found = type_of(value)
             fitting = widen(types[position], found)
             if fitting is None or (relation.declared and fitting is not types[position]):
-                errors.add("E221", fact.span, name=fact.relation, expected=types[position], found=found)
+                errors.add("E221", span, name=fact.relation, expected=types[position], found=found)
             elif not relation.declared:
                 types[position] = fitting
 
@@ -142,18 +144,17 @@ class _Typing:
         elif isinstance(literal, Member):
             found = self.expr(literal.items, env)
             if found not in (Type.LIST, Type.UNKNOWN):
-                self._error("E224", literal.span, name="member", expected=Type.LIST, found=found)
+                self._error("E224", literal.items.span, name="member", expected=Type.LIST, found=found)
             self._pattern(literal.item, Type.UNKNOWN, env)
 
     def _argument(self, arg: ast.Expr, column: Type, atom: ast.Atom, env: dict[str, Type]) -> None:
         if isinstance(arg, ast.Variable):
             self._assign(arg, column, env)
             return
-        if is_pattern(arg, self._draft.functions):
-            self._pattern(arg, column, env)
-            return
         if isinstance(arg, ast.Anonymous):
             return
+        if is_pattern(arg, self._draft.functions):
+            self._pattern(arg, Type.UNKNOWN, env)
         found = self.expr(arg, env)
         if unify(column, found) is None and not (column is Type.FLOAT and found.numeric):
             self._error("E221", arg.span, name=atom.relation, expected=column, found=found)
@@ -191,7 +192,7 @@ class _Typing:
                 if isinstance(own, ast.Variable) and env.get(own.name, Type.UNKNOWN) is Type.UNKNOWN:
                     env[own.name] = self.expr(other, env)
                 elif is_pattern(own, self._draft.functions):
-                    self._pattern(own, self.expr(other, env), env)
+                    self._pattern(own, Type.UNKNOWN, env)
         left, right = (self.expr(side, env) for side in sides)
         if unify(left, right) is None and not (left.numeric and right.numeric):
             self._error("E222", literal.span, left=left, right=right)
@@ -216,7 +217,9 @@ class _Typing:
         found = [self.expr(arg, env) for arg in expr.args]
         for arg, own in zip(expr.args, found, strict=True):
             if own is not Type.UNKNOWN and not own.numeric:
-                self._error("E225", arg.span, operator=expr.operator, found=own)
+                hint = "Use cat to join strings." if own is Type.STRING and expr.operator == "+" else ""
+                self._error("E225", arg.span, operator=expr.operator, found=own, hint=hint)
+                break
         if Type.FLOAT in found:
             return Type.FLOAT
         if Type.UNKNOWN in found:

@@ -8,6 +8,7 @@ import typer
 
 from whorl.diagnostics.names import suggest
 from whorl.diagnostics.source import Source
+from whorl.diagnostics.wording import listed
 from whorl.logical.compile import compile_program
 from whorl.logical.explain import explain_plan
 from whorl.logical.rewrites import NAMES, RewriteTime
@@ -37,6 +38,6 @@ def check_rewrites(names: Sequence[str]) -> None:
     """Refuse a name that is no rewrite."""
     for name in names:
         if name not in NAMES:
-            hint = suggest(name, NAMES) or "Known: " + ", ".join(NAMES)
+            hint = suggest(name, NAMES) or f"Rewrites are {listed(NAMES, 'and')}."
             message = f"{name} is no rewrite. {hint}"
             raise typer.BadParameter(message, param_hint="--without")

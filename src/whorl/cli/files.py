@@ -28,15 +28,12 @@ def load_functions(path: Path | None) -> tuple[Function, ...]:
     read_source(path)
     spec = importlib.util.spec_from_file_location(f"whorl_functions_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise UserError("E703", None, path=path, reason="it is no Python file")
+        raise UserError("E703", None, path=path, reason="Its name does not end in .py")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        line = next((frame.lineno for frame in reversed(frames) if frame.filename == str(path)), None)
-        where = f"line {line}: " if line else ""
-        raise UserError("E703", None, path=path, reason=f"{where}{type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise UserError("E703", None, path=path, reason=_reason(error, path)) from error
     found = tuple(
         marked
         for value in vars(module).values()
@@ -45,3 +42,11 @@ def load_functions(path: Path | None) -> tuple[Function, ...]:
     if not found:
         raise UserError("E704", None, path=path)
     return found
+
+
+def _reason(error: BaseException, path: Path) -> str:
+    """Say what a Python file raised, and on which of its lines."""
+    frames = traceback.extract_tb(error.__traceback__)
+    line = next((frame.lineno for frame in reversed(frames) if Path(frame.filename) == path.absolute()), None)
+    text = f"{type(error).__name__}: {error}"
+    return f"Line {line}: {text}" if line else text

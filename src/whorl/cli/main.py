@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from whorl.diagnostics.errors import ProgramErrors, UserError, WhorlError
+from whorl.model.limits import MAX_DEPTH
 
 app = typer.Typer(
     help="Recursive views over changing data: rules in, changes out.",
@@ -88,7 +89,7 @@ def explain(
 
 
 @app.command()
-def replay(  # noqa: PLR0917 - one parameter an option
+def replay(
     program: ProgramArgument,
     deltas: Annotated[Path, typer.Argument(metavar="FILE.deltas", help="Epochs in delta notation.")],
     functions: FunctionsOption = None,
@@ -97,15 +98,23 @@ def replay(  # noqa: PLR0917 - one parameter an option
     without: Annotated[
         list[str] | None, typer.Option("--without", metavar="REWRITE", help="Leave a rewrite out; may repeat.")
     ] = None,
-    max_rounds: Annotated[int | None, typer.Option(help="Rounds that one fixpoint may take.")] = None,
-    max_tuples: Annotated[int | None, typer.Option(help="Tuples that one stratum may hold.")] = None,
-    max_depth: Annotated[int | None, typer.Option(help="Depth that a term may reach.")] = None,
+    max_rounds: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Rounds that one fixpoint may take.")
+    ] = None,
+    max_tuples: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Tuples that one stratum may hold.")
+    ] = None,
+    max_depth: Annotated[
+        int | None, typer.Option(min=1, max=MAX_DEPTH, metavar="N", help="Depth that a term may reach.")
+    ] = None,
 ) -> None:
     """Epochs in, epochs out: apply each, and print the rows that appear (+) and vanish (-)."""
+    from whorl.cli.explain import check_rewrites
     from whorl.cli.files import load_functions, read_source
     from whorl.cli.replay import replay_epochs
     from whorl.model.limits import Limits
 
+    check_rewrites(without or [])
     given = {"rounds": max_rounds, "tuples": max_tuples, "depth": max_depth}
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
     lines = replay_epochs(
@@ -121,10 +130,39 @@ def replay(  # noqa: PLR0917 - one parameter an option
         typer.echo(line)
 
 
+@app.command()
+def demo(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which demo: network.")] = "network",
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="How many epochs to run.")] = 15,
+    seed: Annotated[int, typer.Option("--seed", help="Another network, other failures.")] = 29,
+    plain: Annotated[bool, typer.Option("--plain", help="Bare lines: no colour, no tables, no pauses.")] = False,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="DIR", help="Write the program and its input there instead.")
+    ] = None,
+) -> None:
+    """Watch views follow a small generated network whose links fail and recover."""
+    from rich.console import Console
+
+    from whorl.cli.demo import DEMOS, run_demo, save_demo
+
+    if name not in DEMOS:
+        message = f"{name} is no demo; there is {', '.join(DEMOS)}"
+        raise typer.BadParameter(message, param_hint="NAME")
+    if save is not None:
+        try:
+            save_demo(save, epochs, seed)
+        except OSError as error:
+            message = f"{save} cannot be written: {error.strerror or error}"
+            raise typer.BadParameter(message, param_hint="--save") from None
+        typer.echo(f"wrote {save / 'network.dl'} and {save / 'network.deltas'}")
+        return
+    run_demo(Console(), epochs, seed, plain=plain)
+
+
 def main() -> None:
     """Run the command line; errors go to standard error, with exit code 1."""
     try:
-        app()
+        app(prog_name="whorl")
     except (UserError, ProgramErrors) as error:
         _show_errors(error)
         sys.exit(1)

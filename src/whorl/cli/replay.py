@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from whorl.diagnostics.errors import UserError
+from whorl.diagnostics.errors import ProgramErrors, UserError
 from whorl.diagnostics.source import Source, line_span
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Delta
@@ -32,10 +32,10 @@ def replay_epochs(
     for epoch in epochs:
         try:
             result = oracle.commit(epoch)
-        except UserError as error:
-            error.epoch = epoch.number
-            if error.span is None and error.line is not None:
-                error.span = line_span(deltas, error.line)
+        except (UserError, ProgramErrors) as refused:
+            for error in refused.errors if isinstance(refused, ProgramErrors) else (refused,):
+                error.epoch = epoch.number
+                error.span = error.span or line_span(deltas, error.line or epoch.line)
             raise
         if as_json:
             yield json.dumps(_to_json(result))

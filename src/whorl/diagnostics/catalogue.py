@@ -20,12 +20,10 @@ class Entry:
 
 CATALOGUE: dict[str, Entry] = {
     # E1: syntax
-    "E101": Entry('"{found}" is not expected here', "Expected {expected}."),
-    "E102": Entry(
-        "the statement has no end", "Expected {expected}.", "End every rule, declaration and query with a full stop."
-    ),
+    "E101": Entry("{found} is not expected here", "Expected {expected}.", "{hint}"),
+    "E102": Entry("the statement has no end", "Expected {expected}.", "{hint}"),
     "E103": Entry("the string is not closed", "", "Close it with the same quote on the same line."),
-    "E104": Entry('the character "{character}" has no meaning here'),
+    "E104": Entry("the character {character} has no meaning here", "", "{hint}"),
     "E105": Entry(
         "a condition is expected here",
         "Found a value. A body holds atoms, comparisons and negations.",
@@ -41,16 +39,19 @@ CATALOGUE: dict[str, Entry] = {
         "Found several conditions after the negation.",
         "Define a relation by them, and negate that.",
     ),
-    "E108": Entry("a query asks for one relation", "", 'Write "query name(X, Y)." and put conditions into a rule.'),
-    "E110": Entry('"{unit}" is no unit of time', "Known units: {known}."),
+    "E108": Entry(
+        "a query asks for one relation", "", 'Put conditions into a rule, and query its head: "query name(X).".'
+    ),
+    "E109": Entry('"{found}" is no arrow', "", 'Write ":-" or "<-" between the head and the body of a rule.'),
+    "E110": Entry('"{unit}" is no unit of time', "Units are {known}.", "{hint}"),
     "E111": Entry(
         "three dots may only end the arguments of an atom in a body or query",
         "",
-        'Write "_" for an attribute that does not matter.',
+        'Write the attributes out, with "_" for one that does not matter.',
     ),
     "E112": Entry("the number {text} is too large", "Integers have 64 bits, floats are finite."),
-    "E113": Entry("the program is nested too deeply", "The limit is {limit}.", "Split it with auxiliary relations."),
-    "E114": Entry('"{name}" has two windows or two lifetimes', "", "Keep one."),
+    "E113": Entry("the nesting is too deep", "The limit is {limit} levels.", "{hint}"),
+    "E114": Entry('"{name}" has two {kind}s', "", "Keep one."),
     "E115": Entry("a list needs an element before the bar", "", 'Write "[X | T]".'),
     "E116": Entry(
         "the prefix notation has one list before the bar",
@@ -58,29 +59,35 @@ CATALOGUE: dict[str, Entry] = {
         "Use one notation in a program: [head | tail], or [prefix | elements].",
     ),
     "E117": Entry(
-        'a "%" after a value is the remainder',
-        "Expected {expected}.",
+        'a "%" after a value or a bracket is the remainder, not a comment',
+        "",
         'Start the comment with "#" or "//", or on a line of its own.',
     ),
     "E118": Entry(
-        "the alternatives of the rule multiply to {count}",
-        "The limit is {limit} combinations in one rule.",
+        "the alternatives of the rule multiply to {count} combinations",
+        "The limit is {limit}.",
         "Define a relation for one group of alternatives.",
     ),
+    "E119": Entry('"{found}" does not belong to the language', "", "{hint}"),
     "E120": Entry(
-        "the line is no change",
-        "Found {found}.",
+        "the line is neither an epoch nor a change",
+        "",
         'Write "@2" or "@2 time=120" to open an epoch, "+edge(1, 2)" or "-edge(1, 2)" for a change.',
     ),
     "E121": Entry("epoch {found} does not follow epoch {last}", "", "Number epochs upwards; gaps are allowed."),
     "E122": Entry("a change stands before the first epoch", "", 'Open an epoch first, as in "@1".'),
+    "E123": Entry(
+        "{found} is no value",
+        "Values are numbers, quoted strings, true, false, lists as [1, 2] and terms as point(1, 2).",
+        "{hint}",
+    ),
     # E2: names and types
     "E201": Entry('relation "{name}" is declared twice', "The first declaration is on line {line}.", "Remove one."),
     "E202": Entry('"{name}" is no type', "", "{hint}"),
     "E203": Entry('relation "{relation}" has two attributes "{name}"', "", "Rename one."),
-    "E204": Entry('relation "{name}" has {expected} attributes, not {found}', "The number is fixed by {where}."),
+    "E204": Entry('relation "{name}" has {expected:attribute}, not {found}', "Line {line} fixes the number."),
     "E205": Entry('relation "{name}" is not declared and no rule defines it', "", "{hint}"),
-    "E206": Entry('"{name}" takes {expected} arguments, not {found}'),
+    "E206": Entry('"{name}" takes {expected:argument}, not {found}', "", "{hint}"),
     "E207": Entry('"{name}" is no aggregate', "", "{hint}"),
     "E208": Entry('"distinct" does not go with {name}', "", 'Use it in "count<distinct X>".'),
     "E209": Entry(
@@ -88,36 +95,47 @@ CATALOGUE: dict[str, Entry] = {
         "It is declared on line {line}.",
         "Derive another relation from it, or remove the declaration.",
     ),
-    "E210": Entry('"_" has no value in a head', "", "Name the variable, and bind it in the body."),
+    "E210": Entry('"_" has no value in a head', "", "Write a value, or name the variable and bind it in the body."),
     "E211": Entry('"_" has no value to calculate or compare with', "", "Name the variable, and bind it in an atom."),
     "E212": Entry(
-        'the fact of "{relation}" has a variable', "A fact is made of constants.", "Quote the name if it is a string."
+        'the fact of "{relation}" holds the variable "{name}"',
+        "A fact is made of constants.",
+        "Put the name in quotes if it is a string, or add a body.",
     ),
-    "E213": Entry("the expression has no value", "", "Facts need values that exist, such as no division by zero."),
+    "E213": Entry(
+        "the expression has no value",
+        "A division by zero, a number beyond 64 bits or a function without an answer has none.",
+    ),
     "E214": Entry(
         "a query's arguments are variables, constants and underscores", "", "Calculate in a rule, and query its head."
     ),
     "E215": Entry("a fact cannot aggregate", "", "Write a rule with a body."),
     "E216": Entry('the number of attributes of "{name}" is not known', "", "Declare it, or write the attributes out."),
-    "E217": Entry('"{name}" aggregates one value, not {found}', "", "Only mcount and msum take a pair (Key, N)."),
-    "E220": Entry('variable "{name}" stands for a {first} and for a {second}', "", "Use two variables."),
-    "E221": Entry('"{name}" has a {expected} here, not a {found}'),
-    "E222": Entry("a {left} cannot be compared with a {right}"),
-    "E223": Entry("a {expected} is expected here, not a {found}"),
-    "E224": Entry('"{name}" takes a {expected} here, not a {found}'),
-    "E225": Entry('"{operator}" calculates with numbers, not with a {found}', "", "Use cat to join strings."),
-    "E226": Entry(
-        'column {position} of "{name}" receives a {second} and a {first}', "", "All rules of a relation must agree."
+    "E217": Entry(
+        '"{name}" aggregates {expected}, not {found:value}', "", "Only mcount and msum take a pair (Key, N)."
     ),
-    "E227": Entry("{name} needs numbers, not a {found}", "", "Use count, min or max."),
+    "E220": Entry('variable "{name}" stands for {first:a} and for {second:a}', "", "Use two variables."),
+    "E221": Entry('"{name}" has {expected:a} here, not {found:a}'),
+    "E222": Entry("{left:a} cannot be compared with {right:a}"),
+    "E223": Entry("{expected:a} is expected here, not {found:a}"),
+    "E224": Entry('"{name}" takes {expected:a} here, not {found:a}'),
+    "E225": Entry('"{operator}" calculates with numbers, not with {found:a}', "", "{hint}"),
+    "E226": Entry(
+        'column {position} of "{name}" receives {second:a} here and {first:a} elsewhere',
+        "",
+        "Let all rules of the relation agree, or use two relations.",
+    ),
+    "E227": Entry("{name} needs numbers, not {found:a}", "", "Use count, min or max."),
     # E3: safety, stratification, windows
     "E301": Entry(
-        'relation "{name}" depends on its own negation', "Cycle: {cycle}.", "Define {other} without using {name}."
+        'relation "{name}" depends on its own negation',
+        "Cycle: {cycle}.",
+        "Define {other} without using {name}, or add a stage argument that grows by one.",
     ),
     "E310": Entry(
         'variable "{name}" of the head is not bound',
-        'No positive atom or equation of the body gives it a value, so "{head}" would be infinite.',
-        "Bind it in a positive atom of the body.",
+        'Without a value for it, "{head}" would be infinite.',
+        "Bind it in a positive atom or an equation of {where}.",
     ),
     "E311": Entry(
         'variable "{name}" is bound nowhere but under the negation',
@@ -127,12 +145,20 @@ CATALOGUE: dict[str, Entry] = {
     "E312": Entry(
         'variable "{name}" is not bound',
         "A calculation or comparison needs its value.",
-        "Bind it in a positive atom of the body.",
+        "Bind it in a positive atom, or let it stand alone on one side of an equation.",
     ),
-    "E314": Entry("the condition can never be evaluated", "", "Bind its variables in positive atoms."),
+    "E314": Entry(
+        "the condition cannot be decided",
+        'It has "_" where a value is needed.',
+        "Name the variable, and bind it in an atom.",
+    ),
     "E320": Entry("a window, slide or lifetime must be positive, not {amount}"),
-    "E321": Entry("a counted window has no unit of time", "Found {unit}.", 'Write "WINDOW(COUNT 100, 10)".'),
-    "E322": Entry("the slide is longer than the window", "Size {size}, slide {slide}.", "Facts between would be lost."),
+    "E321": Entry("a counted window has no unit of time", 'Found "{unit}".', 'Write "WINDOW(COUNT 100, 10)".'),
+    "E322": Entry(
+        "the slide is longer than the window",
+        "Size {size}, slide {slide}.",
+        "Make the slide at most as long as the window; facts between two windows would be lost.",
+    ),
     "E323": Entry(
         'relation "{name}" has no timestamps for a window',
         "",
@@ -144,7 +170,9 @@ CATALOGUE: dict[str, Entry] = {
         "Put the timestamp first, or declare a RELATION.",
     ),
     "E325": Entry('"{name}" has both a window and a TTL', "", "Keep one."),
-    "E326": Entry('the query over "{name}" has a window but depends on no stream', "", "Declare its input as STREAM."),
+    "E326": Entry(
+        'the query over "{name}" has a window but depends on no stream', "", "Declare its input as a STREAM."
+    ),
     "E327": Entry(
         'stream "{name}" has two different windows',
         "{first} and {second}.",
@@ -166,36 +194,36 @@ CATALOGUE: dict[str, Entry] = {
         "Let better values lead to better values only, or add a stage argument that grows by one.",
     ),
     # E5: execution
-    "E501": Entry('"{name}" has {expected} attributes, not {found}', "Row: {row}."),
-    "E502": Entry('column {position} of "{name}" holds {expected}, not {found}', "Row: {row}."),
+    "E501": Entry('"{name}" has {expected:attribute}, not {found}', "Row: {row}."),
+    "E502": Entry('column {position} of "{name}" holds {expected:a}, not {found:a}', "Row: {row}."),
     "E503": Entry('the program has no relation "{name}"', "", "{hint}"),
-    "E504": Entry('relation "{name}" is derived', "Only base relations take changes.", "Change what it follows from."),
-    "E505": Entry("event time cannot go back from {current} to {found}"),
+    "E504": Entry(
+        'relation "{name}" is derived', "Only base relations take changes.", "Change the facts it follows from."
+    ),
+    "E505": Entry("event time cannot go back from {current} to {found}", "", "Give late facts their own timestamps."),
     "E506": Entry(
-        "the limit of {limit} rounds is reached in {relations}",
-        "The rule on line {line} still makes new values: {sample}. Nothing of the epoch is kept.",
+        "the limit of {limit:round} is reached in {relations}",
+        "The rule on line {line} still makes new values: {sample}.",
         "Bound the recursion, check the data for a cycle, or raise the limit with --max-rounds.",
     ),
     "E507": Entry(
-        "the limit of {limit} tuples is reached in {relations}",
-        "The rule on line {line} still makes new tuples: {sample}. Nothing of the epoch is kept.",
+        "the limit of {limit:tuple} is reached in {relations}",
+        "The rule on line {line} still makes new tuples: {sample}.",
         "Bound the recursion, or raise the limit with --max-tuples.",
     ),
     "E508": Entry(
         "the limit of term depth {limit} is reached in {relations}",
-        "The rule on line {line} builds ever deeper terms: {sample}. Nothing of the epoch is kept.",
+        "The rule on line {line} builds ever deeper terms: {sample}.",
         "Bound the recursion, or raise the limit with --max-depth.",
     ),
-    "E509": Entry("{function} in {relation} leaves the range of its column", "", "Use a Float, or smaller inputs."),
+    "E509": Entry('{function} in "{relation}" leaves the range of its column', "", "Use a Float, or smaller inputs."),
     "E510": Entry('function "{name}" failed', "Called as {name}({args}): {error}."),
     "E511": Entry(
-        'function "{name}" returned {value}', "Called as {name}({args}); it declares {expected}.", "Return that type."
+        'function "{name}" returned {value}, not {expected:a}', "Called as {name}({args}).", "Return what it declares."
     ),
-    "E512": Entry("a timestamp must be a whole number of seconds, not {found}", "Row: {row}."),
-    "E520": Entry("after epoch {epoch}, {view} differs from the reference", "Missing: {missing}. Extra: {extra}."),
     # E7: files
     "E701": Entry('the file "{path}" cannot be read', "{reason}."),
-    "E702": Entry('the file "{path}" is not UTF-8 text'),
+    "E702": Entry('the file "{path}" is not UTF-8 text', "", "Save it as UTF-8."),
     "E703": Entry('the functions file "{path}" failed', "{reason}."),
     "E704": Entry('the functions file "{path}" registers no function', "", "Mark functions with @whorl.function."),
 }

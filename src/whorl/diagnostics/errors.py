@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from whorl.diagnostics.catalogue import CATALOGUE
 from whorl.diagnostics.source import Span, show_span
+from whorl.diagnostics.wording import Wording
+
+_WORDING = Wording()
 
 
 class WhorlError(Exception):
@@ -26,17 +29,17 @@ class UserError(WhorlError):
     @property
     def message(self) -> str:
         """What is wrong, in one line."""
-        return CATALOGUE[self.code].message.format(**self.facts)
+        return _WORDING.format(CATALOGUE[self.code].message, **self.facts)
 
     @property
     def detail(self) -> str:
         """What was found and what was expected; may be empty."""
-        return CATALOGUE[self.code].detail.format(**self.facts)
+        return _WORDING.format(CATALOGUE[self.code].detail, **self.facts)
 
     @property
     def hint(self) -> str:
         """What to do; may be empty."""
-        return CATALOGUE[self.code].hint.format(**self.facts)
+        return _WORDING.format(CATALOGUE[self.code].hint, **self.facts)
 
     def __str__(self) -> str:
         lines = [f"{self.code} {self.message}"]
@@ -53,6 +56,8 @@ class UserError(WhorlError):
         if self.span is not None:
             line, column = self.span.source.position(self.span.start)
             out |= {"source": self.span.source.name, "line": line, "column": column, "text": self.span.text}
+        if self.epoch is not None:
+            out["epoch"] = self.epoch
         return out | {"detail": self.detail, "hint": self.hint}
 
 
@@ -62,7 +67,10 @@ class ProgramErrors(WhorlError):
     def __init__(self, errors: Sequence[UserError]) -> None:
         unique = {str(error): error for error in errors}
         self.errors = tuple(sorted(unique.values(), key=lambda error: error.span.start if error.span else -1))
-        super().__init__("\n".join(str(error) for error in self.errors))
+        super().__init__(*(error.code for error in self.errors))
+
+    def __str__(self) -> str:
+        return "\n".join(str(error) for error in self.errors)
 
 
 class InternalError(WhorlError):

@@ -7,9 +7,20 @@ from collections.abc import Iterator
 
 from whorl.diagnostics.catalogue import CATALOGUE, SECTIONS
 
+_FACT = re.compile(r"\{(?P<name>\w+)(?::(?P<wording>\w+))?\}")
+
 
 def _show(template: str) -> str:
-    return re.sub(r"\{(\w+)\}", r"‹\1›", template)
+    """Return a template with its facts in brackets, worded as `Wording` fills them in."""
+    return _FACT.sub(_show_fact, template)
+
+
+def _show_fact(fact: re.Match[str]) -> str:
+    shown = f"\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}{fact['name']}\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
+    wording = fact["wording"]
+    if not wording:
+        return shown
+    return f"a {shown}" if wording == "a" else f"{shown} {wording}s"
 
 
 def reference_page() -> str:
@@ -20,7 +31,7 @@ def reference_page() -> str:
 def _lines() -> Iterator[str]:
     yield "# Error codes"
     yield ""
-    yield "Generated from the catalogue by `make docs`. Words in ‹brackets› stand for what was found."
+    yield f"Generated from the catalogue by `make docs`. Words in {_show('{brackets}')} stand for what was found."
     for prefix, title in SECTIONS.items():
         codes = [code for code in CATALOGUE if code.startswith(prefix)]
         if not codes:

@@ -14,9 +14,8 @@ from whorl.analysis.program import (
     Relation,
     Rule,
     rule_variables,
-    variable_names,
 )
-from whorl.analysis.safety import binds
+from whorl.analysis.safety import binds, is_known
 from whorl.logical.plan import (
     AntiJoin,
     Contribution,
@@ -83,11 +82,11 @@ def _lower_compare(literal: Compare, bound: set[str], program: Program) -> Step:
         for own, other in ((literal.left, literal.right), (literal.right, literal.left)):
             opens = isinstance(own, ast.Variable) and own.name not in bound
             opens = opens or (is_pattern(own, program.functions) and not is_pattern(other, program.functions))
-            if opens and variable_names(other) <= bound:
+            if opens and is_known(other, bound):
                 return Extend(own, other)
-        if is_pattern(literal.left, program.functions) and variable_names(literal.right) <= bound:
+        if is_pattern(literal.left, program.functions) and is_known(literal.right, bound):
             return Extend(literal.left, literal.right)
-        if is_pattern(literal.right, program.functions) and variable_names(literal.left) <= bound:
+        if is_pattern(literal.right, program.functions) and is_known(literal.left, bound):
             return Extend(literal.right, literal.left)
     return Filter(literal.operator, literal.left, literal.right)
 

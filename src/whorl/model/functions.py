@@ -108,8 +108,8 @@ def _read_type(label: str, annotation: object) -> Type:
     text = annotation if isinstance(annotation, str) else None
     found = _NAMED_TYPES.get(text) if text is not None else _PYTHON_TYPES.get(annotation)
     if found is None:
-        shown = text or getattr(annotation, "__name__", repr(annotation))
-        known = "int, float, str, bool, list, whorl.Term, object"
-        message = f"function {label}: annotation {shown} is not a column type; use one of {known}"
+        shown = text or (annotation.__name__ if isinstance(annotation, type) else repr(annotation))
+        problem = "an annotation is missing" if annotation is inspect.Parameter.empty else f"{shown} is no column type"
+        message = f"function {label}: {problem}; use int, float, str, bool, list, whorl.Term or object"
         raise FunctionTypeError(message)
     return found

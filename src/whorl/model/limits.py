@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MAX_DEPTH = 250  # terms are compared and printed by recursion, which ends not much deeper
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -11,4 +13,4 @@ class Limits:
 
     rounds: int = 10_000
     tuples: int = 5_000_000
-    depth: int = 1_000
+    depth: int = 200

@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 from whorl.analysis.program import Relation
-from whorl.diagnostics.errors import UserError
 from whorl.model.delta import Change
-from whorl.model.types import Type, type_of
-from whorl.model.values import Row, Value, format_row, storable
+from whorl.model.values import Row
 
 
 @dataclass(slots=True)
@@ -114,7 +112,8 @@ class BaseRelation:
         if window is not None and window.slide is not None:
             position = self.arrivals if window.counted else now
             reached = None if position is None else position // window.slide
-            if reached == self.boundary and reached is not None:
+            passed = 0 if window.counted and self.boundary is None else self.boundary
+            if reached == passed and reached is not None:
                 return
             self.boundary = reached
         dead = [row for row, (time, _arrival) in self.facts.items() if not self._alive(time, now)]
@@ -125,26 +124,3 @@ class BaseRelation:
             del self.facts[row]
         counts.expired += len(dead)
         self.visible = frozenset(self.facts)
-
-
-def check_row(relation: Relation, types: Sequence[Type], row: Row) -> Row:
-    """Return a row with its integers widened where the column holds floats; raise if it does not fit."""
-    if len(row) != relation.arity:
-        shown = format_row(relation.name, row)
-        raise UserError("E501", None, name=relation.name, expected=relation.arity, found=len(row), row=shown)
-    expected = [Type.TIMESTAMP, *types] if relation.lifted else list(types)
-    return tuple(_check_value(relation, position, value, expected[position], row) for position, value in enumerate(row))
-
-
-def _check_value(relation: Relation, position: int, value: Value, expected: Type, row: Row) -> Value:
-    found = type_of(value)
-    if expected is Type.FLOAT and found is Type.INTEGER:
-        return float(value)  # type: ignore[arg-type]
-    fits = expected in (Type.UNKNOWN, found) or (expected is Type.TIMESTAMP and found is Type.INTEGER)
-    if not fits or not storable(value):
-        shown = format_row(relation.name, row)
-        what = found if storable(value) else f"{found} out of range"
-        raise UserError(
-            "E502", None, name=relation.name, position=position + 1, expected=expected, found=what, row=shown
-        )
-    return value

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from typing import NoReturn
 
 from whorl.analysis.expressions import Binding, Functions, equal, evaluate
 from whorl.analysis.program import variable_names
@@ -23,14 +24,21 @@ from whorl.syntax import ast
 
 Key = tuple[object, ...]
 Cell = dict[int, dict[Key, Value]]  # column -> key -> contribution
+# The last round that changed something: what the rules found, and the rows before it.
+_Growth = tuple[list[tuple[RulePlan, Binding]], dict[str, set[Row]]]
 
 
 def evaluate_plan(plan: LogicalPlan, base: Mapping[str, set[Row]], limits: Limits) -> dict[str, set[Row]]:
     """Return the rows of every output view over the base facts."""
     database: dict[str, set[Row]] = {name: set(base.get(name, ())) for name in plan.relations}
     for stratum in plan.strata:
-        _Stratum(plan, stratum, database, limits).run()
+        evaluate_stratum(plan, stratum, database, limits)
     return {output.name: _show(output, database[output.relation]) for output in plan.outputs}
+
+
+def evaluate_stratum(plan: LogicalPlan, stratum: Fixpoint, database: dict[str, set[Row]], limits: Limits) -> None:
+    """Bring the relations of one stratum to their fixpoint, given those below."""
+    _Stratum(plan, stratum, database, limits).run()
 
 
 def _show(output: Output, rows: set[Row]) -> set[Row]:
@@ -62,7 +70,7 @@ class _Stratum:
         self._limits = limits
         self._functions: Functions = plan.program.functions
         self._cells: dict[str, dict[Row, Cell]] = defaultdict(dict)
-        self._last: tuple[RulePlan, Row, Binding] | None = None
+        self._growth: _Growth = ([], {})
 
     def run(self) -> None:
         if self._stratum.stages is None:
@@ -84,7 +92,7 @@ class _Stratum:
                 break
             count += 1
             if count > self._limits.rounds:
-                self._limit("E506", self._limits.rounds)
+                self._limit("E506", self._limits.rounds, self._growing())
             here = self._stage_test(stages.columns, stage)
             for layer in stages.layers:
                 rules = tuple(rule for rule in self._stratum.rules if rule.relation in layer)
@@ -112,37 +120,43 @@ class _Stratum:
         while changed:
             rounds += 1
             if rounds > self._limits.rounds:
-                self._limit("E506", self._limits.rounds)
+                self._limit("E506", self._limits.rounds, self._growing())
             before = {name: set(self._database[name]) for name in self._stratum.relations}
             found = [(rule, b) for rule in rules for b in run_rule(rule, self._database, self._functions)]
             for rule, binding in found:
-                self._derive(rule, binding, accepts)
+                row = self._row(rule, binding)
+                if row is None:
+                    continue
+                if _too_deep(row, self._limits):
+                    self._growth = (found, before)
+                    self._limit("E508", self._limits.depth, lambda _rule, other: _too_deep(other, self._limits))
+                if accepts(rule.relation, row):
+                    self._derive(rule, binding, row)
             self._publish_cells()
             for relation in self._stratum.relations:
                 self._select(relation)
             changed = any(self._database[name] != before[name] for name in self._stratum.relations)
+            if changed:
+                self._growth = (found, before)
             if sum(len(self._database[name]) for name in self._stratum.relations) > self._limits.tuples:
-                self._limit("E507", self._limits.tuples)
+                self._limit("E507", self._limits.tuples, self._growing())
 
-    def _derive(self, rule: RulePlan, binding: Binding, accepts: Callable[[str, Row], bool]) -> None:
+    def _row(self, rule: RulePlan, binding: Binding) -> Row | None:
+        """Return the row that a rule makes of a binding, contributions in the place of aggregated values."""
         columns = self._plan.relations[rule.relation].columns
         values: list[Value] = []
         for column, arg in enumerate(rule.args):
             value = evaluate(arg.value if isinstance(arg, Contribution) else arg, binding, self._functions)
             if value is None:
-                return
-            if isinstance(value, Term) and value.depth > self._limits.depth:
-                self._last = (rule, tuple(values), binding)
-                self._limit("E508", self._limits.depth)
+                return None
             is_float = columns[column].type is Type.FLOAT and isinstance(value, int)
             values.append(float(value) if is_float else value)  # type: ignore[arg-type]
-        row = tuple(values)
-        if not accepts(rule.relation, row):
-            return
+        return tuple(values)
+
+    def _derive(self, rule: RulePlan, binding: Binding, row: Row) -> None:
         if self._plan.relations[rule.relation].aggregates:
             self._contribute(rule, binding, row)
-        elif row not in self._database[rule.relation]:
-            self._last = (rule, row, binding)
+        else:
             self._database[rule.relation].add(row)
 
     def _contribute(self, rule: RulePlan, binding: Binding, row: Row) -> None:
@@ -159,7 +173,6 @@ class _Stratum:
             old = known.get(key)
             if old is None or (order_key(row[column]) < order_key(old)) is lower:
                 known[key] = row[column]
-                self._last = (rule, row, binding)
 
     def _key(self, rule: RulePlan, arg: Contribution, binding: Binding) -> Key | None:
         if arg.function in ("min", "max"):
@@ -198,10 +211,33 @@ class _Stratum:
             }
             self._database[relation] = kept
 
-    def _limit(self, code: str, limit: int) -> None:
-        names = ", ".join(f'"{name}"' for name in self._stratum.relations)
-        assert self._last is not None, "only a change can lead to a limit"
-        rule, row, binding = self._last
+    def _growing(self) -> Callable[[RulePlan, Row], bool]:
+        """Return the test for rows that the last round with a change has made, or whose group it has changed."""
+
+        def group(relation: str, row: Row) -> Row:
+            aggregates = self._plan.relations[relation].aggregates
+            return tuple(value for column, value in enumerate(row) if column not in aggregates)
+
+        before = self._growth[1]
+        new = {name: {group(name, row) for row in self._database[name] - old} for name, old in before.items()}
+        return lambda rule, row: group(rule.relation, row) in new[rule.relation]
+
+    def _limit(self, code: str, limit: int, grew: Callable[[RulePlan, Row], bool]) -> NoReturn:
+        """Refuse the epoch; of the tuples that grew, name the first in the order of rules and values.
+
+        The order of sets must not show; rules that feed on their own stratum come first, since they make it grow.
+        """
+        rows = ((rule, self._row(rule, binding), binding) for rule, binding in self._growth[0])
+        grown = [(rule, row, binding) for rule, row, binding in rows if row is not None and grew(rule, row)]
+        assert grown, "only a change can lead to a limit"
+        inside = set(self._stratum.relations)
+
+        def order(each: tuple[RulePlan, Row, Binding]) -> tuple[object, ...]:
+            rule, row, binding = each
+            outside = not any(name in inside for name, _ in rule.relations())
+            return outside, rule.origin, row_key(row), _binding_key(binding)
+
+        rule, row, binding = min(grown, key=order)
         feeding = [
             format_row(step.relation, values)
             for step in rule.steps
@@ -210,6 +246,7 @@ class _Stratum:
         sample = _shorten(format_row(rule.relation, row))
         if feeding:
             sample += " from " + _shorten(", ".join(feeding))
+        names = ", ".join(f'"{name}"' for name in self._stratum.relations)
         line = rule.span.line if rule.span else "?"
         raise UserError(code, rule.span, limit=limit, relations=names, line=line, sample=sample)
 
@@ -219,6 +256,14 @@ class _Stratum:
             return None
         values = [evaluate(arg, binding, self._functions) for arg in step.args if not isinstance(arg, ast.Anonymous)]
         return tuple(value for value in values if value is not None)
+
+
+def _too_deep(row: Row, limits: Limits) -> bool:
+    return any(isinstance(value, Term) and value.depth > limits.depth for value in row)
+
+
+def _binding_key(binding: Binding) -> tuple[tuple[str, tuple[object, ...]], ...]:
+    return tuple((name, order_key(binding[name])) for name in sorted(binding))
 
 
 def _shorten(text: str, width: int = 160) -> str:

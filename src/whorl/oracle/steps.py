@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from whorl.analysis.expressions import Binding, Functions, compare, evaluate, match
+from whorl.analysis.expressions import Binding, Functions, compare, evaluate, is_pattern, match
+from whorl.analysis.program import parts
 from whorl.logical.plan import AntiJoin, Extend, Filter, Join, Lacks, Project, RulePlan, SemiJoin, Step, Unnest
 from whorl.model.values import LIST, Row, Term, Value
 from whorl.syntax import ast
@@ -50,7 +51,7 @@ def _run_one(step: Step, binding: Binding, functions: Functions) -> Iterator[Bin
         extended_by_item = [out for out in found if out is not None]
         if isinstance(step, Unnest):
             yield from _distinct(extended_by_item)
-        elif not extended_by_item:
+        elif not extended_by_item and _has_value(step.item, binding, functions):
             yield binding
 
 
@@ -80,8 +81,20 @@ def _join(
         fitting = _fitting(step.args, candidates, binding, functions)
         if isinstance(step, Join):
             yield from fitting
-        elif any(True for _ in fitting) is isinstance(step, SemiJoin):
+        elif isinstance(step, SemiJoin):
+            if any(True for _ in fitting):
+                yield binding
+        elif not any(True for _ in fitting) and all(_has_value(arg, binding, functions) for arg in step.args):
             yield binding
+
+
+def _has_value(arg: ast.Expr, binding: Binding, functions: Functions) -> bool:
+    """Whether all that an argument calculates has a value: where it has none, nothing is absent either."""
+    if isinstance(arg, ast.Anonymous):
+        return True
+    if is_pattern(arg, functions):
+        return all(_has_value(part, binding, functions) for part in parts(arg))
+    return evaluate(arg, binding, functions) is not None
 
 
 def _is_known(arg: ast.Expr, binding: Binding) -> bool:

@@ -156,6 +156,9 @@ class Duration:
     unit: str = ""
     span: Span | None = _span()
 
+    def __str__(self) -> str:
+        return f"{self.amount} {self.unit}".strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -175,6 +178,7 @@ class Attribute:
     type: str
     key: bool = False
     span: Span | None = _span()
+    type_span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,7 @@ class Declaration:
     window: Window | None = None
     ttl: Duration | None = None
     span: Span | None = _span()
+    name_span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)

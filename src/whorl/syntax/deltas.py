@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from whorl.diagnostics.errors import ProgramErrors, UserError
 from whorl.diagnostics.source import Source, Span
+from whorl.diagnostics.wording import quoted, shortened
 from whorl.model.delta import Change, Delta, Epoch
 from whorl.model.values import Row, Term, Value, format_row, list_value, row_key, storable, unquote
 
@@ -27,18 +28,30 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _WORDS: Mapping[str, Value] = {"true": True, "false": False, "nil": list_value(())}
+_HINTS = {
+    "+": "Write one change a line.",
+    "-": "Write one change a line.",
+    ".": 'Write a digit before the point, as in "0.5".',
+}
 _COMMENT = ("#", "%", "//")
 _MAX_DEPTH = 100
 
 
 class _Malformed(Exception):
-    """An error of the catalogue, at an offset of the line."""
+    """An error of the catalogue, at an offset of the line; as far as its end if no length is given."""
 
-    def __init__(self, code: str, offset: int, **facts: object) -> None:
+    def __init__(self, code: str, offset: int, length: int | None = None, **facts: object) -> None:
         super().__init__(code)
         self.code = code
         self.offset = offset
+        self.length = length
         self.facts = facts
+
+    def at(self, source: Source, start: int, text: str) -> UserError:
+        """Return the error for the line ``text``, which starts at ``start``."""
+        place = min(self.offset, len(text) - 1)
+        stop = len(text) if self.length is None else min(place + self.length, len(text))
+        return UserError(self.code, Span(source, start + place, start + stop), **self.facts)
 
 
 def parse_deltas(source: Source) -> tuple[Epoch, ...]:
@@ -59,8 +72,7 @@ def parse_deltas(source: Source) -> tuple[Epoch, ...]:
         try:
             reader.line(text, number)
         except _Malformed as malformed:
-            place = start + min(malformed.offset, len(text) - 1)
-            errors.append(UserError(malformed.code, Span(source, place, start + len(text)), **malformed.facts))
+            errors.append(malformed.at(source, start, text))
     if errors:
         raise ProgramErrors(errors)
     return reader.epochs()
@@ -72,24 +84,30 @@ class _Reader:
     def __init__(self) -> None:
         self._headers: list[tuple[int, int | None, int]] = []
         self._changes: list[list[Change]] = []
+        self._opened = False  # by a header, or by the error that there is none
 
     def epochs(self) -> tuple[Epoch, ...]:
         pairs = zip(self._headers, self._changes, strict=True)
         return tuple(Epoch(number, tuple(changes), time, line) for (number, time, line), changes in pairs)
 
     def line(self, text: str, number: int) -> None:
+        opened, self._opened = self._opened, True
         if text.startswith("@"):
             self._open(text, number)
             return
         change = _parse_change(text, number)
-        if not self._changes:
+        if not opened:
             raise _Malformed("E122", 0)
-        self._changes[-1].append(change)
+        if self._changes:
+            self._changes[-1].append(change)
 
     def _open(self, text: str, line: int) -> None:
         header = _EPOCH.match(text)
-        if header is None or max(len(header[1]), len(header[2] or "")) > 19:
-            raise _Malformed("E120", 0, found=f'"{text[:60]}"')
+        if header is None:
+            raise _Malformed("E120", 0)
+        for group in (1, 2):
+            if header[group] and not storable(_integer(header[group])):
+                raise _Malformed("E112", header.start(group), len(header[group]), text=header[group])
         number = int(header[1])
         if self._headers and number <= self._headers[-1][0]:
             raise _Malformed("E121", 0, found=number, last=self._headers[-1][0])
@@ -100,7 +118,7 @@ class _Reader:
 def _parse_change(text: str, line: int) -> Change:
     start = _CHANGE.match(text)
     if start is None:
-        raise _Malformed("E120", 0, found=f'"{text[:60]}"')
+        raise _Malformed("E120", 0)
     tokens = list(_tokens(text, start.end()))
     cursor = _Cursor(tokens, len(text))
     row = cursor.arguments()
@@ -121,7 +139,10 @@ def _tokens(text: str, position: int) -> Iterator[tuple[str, str, int]]:
             rest = text[position:].strip()
             if not rest or rest in (".",) or rest.lstrip(". ").startswith(_COMMENT):
                 return
-            raise _Malformed("E120", position, found=f'"{rest[:40]}"')
+            offset = len(text) - len(text[position:].lstrip())
+            if rest[0] in "\"'":
+                raise _Malformed("E103", offset)
+            raise _Malformed("E104", offset, 1, character=quoted(rest[0]), hint=_HINTS.get(rest[0], ""))
         kind = token.lastgroup
         assert kind is not None
         yield kind, token[kind], token.start(kind)
@@ -136,11 +157,12 @@ class _Cursor:
         self._next = 0
         self._length = length
 
-    def _fail(self) -> _Malformed:
+    def _fail(self, expected: str) -> _Malformed:
+        """Return the error of a token that does not fit."""
         if self._next < len(self._tokens):
             _kind, text, offset = self._tokens[self._next]
-            return _Malformed("E120", offset, found=f'"{text[:40]}"')
-        return _Malformed("E120", self._length, found="the end of the line")
+            return _Malformed("E101", offset, len(text), found=_shown(text), expected=expected, hint="")
+        return _Malformed("E101", self._length, 1, found="the end of the line", expected=expected, hint="")
 
     def _take(self, mark: str) -> bool:
         if self._next < len(self._tokens) and self._tokens[self._next][:2] == ("mark", mark):
@@ -152,42 +174,51 @@ class _Cursor:
         if self._next == len(self._tokens):
             return ()
         if not self._take("("):
-            raise self._fail()
+            raise self._fail('"("')
         return self._items(")", 0)
 
     def end(self) -> None:
         if self._next < len(self._tokens):
-            raise self._fail()
+            raise self._fail("the end of the line")
 
     def _items(self, close: str, depth: int) -> Row:
         if depth > _MAX_DEPTH:
-            raise self._fail()
+            raise _Malformed("E113", self._tokens[self._next - 1][2], 1, limit=_MAX_DEPTH, hint="")
         if self._take(close):
             return ()
         items = [self._value(depth)]
         while self._take(","):
             items.append(self._value(depth))
         if not self._take(close):
-            raise self._fail()
+            expected = f'"," or "{close}"'
+            raise self._fail(expected)
         return tuple(items)
 
     def _value(self, depth: int) -> Value:
         if self._take("["):
             return list_value(self._items("]", depth + 1))
         if self._next == len(self._tokens) or self._tokens[self._next][0] == "mark":
-            raise self._fail()
-        kind, text, _offset = self._tokens[self._next]
-        value = _scalar(kind, text)
-        if value is not None:
-            if not storable(value):
-                raise self._fail()
-            self._next += 1
-            return value
+            raise self._fail("a value")
+        kind, text, offset = self._tokens[self._next]
         self._next += 1
+        value = _scalar(kind, text)
+        if value is None:
+            return self._term(text, offset, depth)
+        if not storable(value):
+            raise _Malformed("E112", offset, len(text), text=shortened(text))
+        return value
+
+    def _term(self, name: str, offset: int, depth: int) -> Value:
         if not self._take("("):
-            self._next -= 1
-            raise self._fail()
-        return Term(text, self._items(")", depth + 1))
+            hint = f'Put it in quotes if it is a string: "{shortened(name)}".'
+            if name.lower() in _WORDS:
+                hint = f"Write {name.lower()}."
+            raise _Malformed("E123", offset, len(name), found=quoted(shortened(name)), hint=hint)
+        return Term(name, self._items(")", depth + 1))
+
+
+def _shown(text: str) -> str:
+    return shortened(text) if text[0] in "\"'" else quoted(shortened(text))
 
 
 def _scalar(kind: str, text: str) -> Value | None:
@@ -196,8 +227,13 @@ def _scalar(kind: str, text: str) -> Value | None:
     if kind == "float":
         return float(text)
     if kind == "integer":
-        return int(text) if len(text) < 25 else 2**64
+        return _integer(text)
     return _WORDS.get(text)
+
+
+def _integer(text: str) -> int:
+    """Read an integer; one that is much too large becomes one that is just too large."""
+    return int(text) if len(text) < 25 else 2**64
 
 
 def format_header(number: int, time: int | None) -> str:

@@ -61,7 +61,8 @@ def _headarg(arg: ast.Expr | ast.Aggregate) -> str:
     if not isinstance(arg, ast.Aggregate):
         return print_expr(arg)
     inner = ", ".join(print_expr(part) for part in arg.args)
-    if len(arg.args) > 1:
+    # A variable of that name would be read as the word.
+    if len(arg.args) > 1 or inner.startswith("distinct"):
         inner = f"({inner})"
     return f"{arg.function}<{'distinct ' if arg.distinct else ''}{inner}>"
 

@@ -55,8 +55,7 @@ def _fold_head(arg: ast.Expr | Contribution, functions: Functions) -> ast.Expr |
 def _fold_step(step: Step, functions: Functions) -> Step | None:
     """Return the folded step; None if it always holds."""
     if isinstance(step, Join | SemiJoin | AntiJoin):
-        args = tuple(_fold(arg, functions, negated=isinstance(step, AntiJoin)) for arg in step.args)
-        return replace(step, args=args)
+        return replace(step, args=tuple(_fold(arg, functions) for arg in step.args))
     if isinstance(step, Filter):
         left, right = _fold(step.left, functions), _fold(step.right, functions)
         if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
@@ -72,21 +71,18 @@ def _fold_step(step: Step, functions: Functions) -> Step | None:
     return step
 
 
-def _fold(expr: ast.Expr, functions: Functions, *, negated: bool = False) -> ast.Expr:
-    """Replace constant parts by their values; an expression without a value is never satisfied."""
+def _fold(expr: ast.Expr, functions: Functions) -> ast.Expr:
+    """Replace constant parts by their values; where there is none, there is no assignment, also under a negation."""
     if isinstance(expr, ast.ListExpr):
-        items = tuple(_fold(item, functions, negated=negated) for item in expr.items)
-        return replace(expr, items=items)
+        return replace(expr, items=tuple(_fold(item, functions) for item in expr.items))
     if not isinstance(expr, ast.Call | ast.Operation):
         return expr
-    args = tuple(_fold(arg, functions, negated=negated) for arg in expr.args)
+    args = tuple(_fold(arg, functions) for arg in expr.args)
     folded = replace(expr, args=args)
     if not all(isinstance(arg, ast.Constant) for arg in args) or not _pure(expr, functions):
         return folded
     value = evaluate(folded, {}, functions)
     if value is None:
-        if negated:
-            return folded
         raise _Never
     return ast.Constant(value, expr.span)
 

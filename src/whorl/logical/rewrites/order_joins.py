@@ -22,27 +22,32 @@ def order_rule(rule: RulePlan, functions: Functions) -> RulePlan:
     return replace(rule, steps=order_steps(rule.steps, functions, frozenset()))
 
 
-def order_steps(steps: tuple[Step, ...], functions: Functions, bound: frozenset[str]) -> tuple[Step, ...]:
-    """Take the runnable join with most bound arguments each time, other steps as soon as they can run."""
+def order_steps(
+    steps: tuple[Step, ...], functions: Functions, bound: frozenset[str], large: frozenset[str] = frozenset()
+) -> tuple[Step, ...]:
+    """Take the runnable join with most bound arguments each time, other steps as soon as they can run.
+
+    Of joins that are bound alike, those with ``large`` relations come last.
+    """
     waiting = list(without_projections(steps))
     ordered: list[Step] = []
     while waiting:
         ready = [step for step in waiting if step_requires(step, functions) <= bound]
         assert ready, "a rule that was safe before stays safe"
-        chosen = min(ready, key=lambda step: _rank(step, bound))
+        chosen = min(ready, key=lambda step: _rank(step, bound, large))
         waiting.remove(chosen)
         ordered.append(chosen)
         bound |= step_binds(chosen)
     return tuple(ordered)
 
 
-def _rank(step: Step, bound: frozenset[str]) -> tuple[int, int, int]:
+def _rank(step: Step, bound: frozenset[str], large: frozenset[str]) -> tuple[int, int, int, int]:
     """Smaller is earlier: calculations and conditions, then the joins, best bound first, in the order of the text."""
     if not isinstance(step, Join):
-        return (0, int(isinstance(step, SemiJoin | AntiJoin)), 0)
+        return (0, int(isinstance(step, SemiJoin | AntiJoin)), 0, 0)
     fixed = sum(1 for arg in step.args if _fixed(arg, bound))
     free = sum(1 for arg in step.args if not _fixed(arg, bound) and not isinstance(arg, ast.Anonymous))
-    return (1, -fixed, free)
+    return (1, -fixed, free, int(step.relation in large))
 
 
 def _fixed(arg: ast.Expr, bound: frozenset[str]) -> bool:

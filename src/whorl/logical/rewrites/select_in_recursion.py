@@ -88,24 +88,33 @@ def _chooser(rule: RulePlan, relation: str) -> _Chooser | None:
     steps = [step for step in rule.steps if not isinstance(step, Project)]
     if len(steps) != 1 or not isinstance(steps[0], Join):
         return None
-    names = [arg.name if isinstance(arg, ast.Variable) else None for arg in steps[0].args]
-    if any(not isinstance(arg, ast.Variable | ast.Anonymous) for arg in steps[0].args):
+    names = _plain_names(steps[0])
+    if names is None:
         return None
     columns: list[int] = []
     chosen: list[tuple[int, str]] = []
     for arg in rule.args:
         value = arg.value if isinstance(arg, Contribution) else arg
-        if not isinstance(value, ast.Variable) or names.count(value.name) != 1:
+        if not isinstance(value, ast.Variable):
             return None
         column = names.index(value.name)
         columns.append(column)
         if isinstance(arg, Contribution):
             chosen.append((column, arg.function))
-    if len(chosen) != 1 or chosen[0][1] not in ("min", "max"):
+    if len(chosen) != 1 or chosen[0][1] not in ("min", "max") or len(set(columns)) != len(columns):
         return None
     value_column, function = chosen[0]
     group = tuple(sorted(column for column in columns if column != value_column))
     return _Chooser(Selection(relation, group, value_column, function), tuple(columns))
+
+
+def _plain_names(step: Join) -> list[str | None] | None:
+    """Return the variable in each place of an atom that takes any row; None if it takes only some."""
+    if not all(isinstance(arg, ast.Variable | ast.Anonymous) for arg in step.args):
+        return None
+    names = [arg.name if isinstance(arg, ast.Variable) else None for arg in step.args]
+    named = [name for name in names if name is not None]
+    return names if len(set(named)) == len(named) else None
 
 
 def _chosen_only(rule: RulePlan, relation: str, choosers: dict[str, _Chooser]) -> bool:
@@ -131,17 +140,12 @@ def _keeps_order(rule: RulePlan, selection: Selection) -> bool:
     atoms = [s for s in rule.steps if isinstance(s, Join | SemiJoin | AntiJoin) and s.relation == selection.relation]
     if len(atoms) != 1 or not isinstance(atoms[0], Join):
         return False
-    names: list[str | None] = []
-    for arg in atoms[0].args:
-        if not isinstance(arg, ast.Variable | ast.Anonymous):
-            return False
-        names.append(arg.name if isinstance(arg, ast.Variable) else None)
-    named = [name for name in names if name is not None]
-    value = names[selection.value]
-    if len(set(named)) != len(named) or value is None:
+    names = _plain_names(atoms[0])
+    value = None if names is None else names[selection.value]
+    if names is None or value is None:
         return False
     group = {names[column] for column in selection.group}
-    free = {name for name in named if name not in group and name != value}
+    free = {name for name in names if name is not None and name not in group and name != value}
     rising = {value}
     for step in rule.steps:
         if step is not atoms[0] and not _harmless(step, free, rising, selection):

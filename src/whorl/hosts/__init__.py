@@ -1,0 +1,1 @@
+"""Where partitions run: in this process; later simulated and on Spark."""

@@ -1,0 +1,256 @@
+"""An index: the key columns of a relation to the numbers of the rows that hold them.
+
+An index is the tuple (table, slots, arena, meta, columns). `slots` has a line for each key: a row that holds it, and
+the start, length and capacity of its vector of row numbers in `arena`. An entry of `table` is -1 or the number of a
+slot. A vector that is full moves to the end of the arena with twice the room. Rows that died stay in the vectors;
+probing looks at their flags.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, prefetch
+from whorl.kernel.arrays.rowset import NARROW, RELATION, cell, mix, read_column
+
+REP, START, LENGTH, CAPACITY = 0, 1, 2, 3
+SLOTS, USED, BITS = 0, 1, 2  # places in `meta`: slots taken, arena taken, bits of the table
+INDEX = types.Tuple((INT32S, ROWS, INT32S, INTS, INTS))  # type: ignore[no-untyped-call]
+ROW_NUMBER = -1  # in `wants`: the number of the row itself
+BLOCK = 256
+EMPTY = -1
+
+_SEED = np.uint64(0x13198A2E03707344)
+
+
+@inlined
+def hash_stored(rows, line, columns, narrow):  # type: ignore[no-untyped-def]
+    """Hash the key columns of a stored row."""
+    state = _SEED
+    for at in range(columns.size):
+        state = mix(state, cell(rows, line, columns[at], narrow))
+    return state * GOLDEN
+
+
+@inlined
+def hash_line(batch, line, keys):  # type: ignore[no-untyped-def]
+    """Hash the key columns of a batch's line."""
+    state = _SEED
+    for at in range(keys.size):
+        state = mix(state, batch[line, keys[at]])
+    return state * GOLDEN
+
+
+@inlined
+def same_stored(rows, line, other, columns, narrow):  # type: ignore[no-untyped-def]
+    """Whether two stored rows agree in the key columns."""
+    for at in range(columns.size):
+        column = columns[at]
+        if cell(rows, line, column, narrow) != cell(rows, other, column, narrow):
+            return False
+    return True
+
+
+@inlined
+def same_line(batch, line, keys, rows, row, columns, narrow):  # type: ignore[no-untyped-def]
+    """Whether a batch's line agrees with a stored row in the key columns."""
+    for at in range(columns.size):
+        if batch[line, keys[at]] != cell(rows, row, columns[at], narrow):
+            return False
+    return True
+
+
+@kernel(INT(RELATION, INT, INT, INDEX))
+def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
+    """Enter rows ``low`` to ``high``; return the first that found no room, ``high`` if all did."""
+    rows, _flags, _table, relation_meta = relation
+    table, slots, arena, meta, columns = index
+    narrow = relation_meta[NARROW] != 0
+    mask = table.size - 1
+    shift = np.uint64(64 - meta[BITS])
+    for line in range(low, high):
+        place = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
+        slot = np.int64(table[place])
+        while slot != EMPTY and not same_stored(rows, line, slots[slot, REP], columns, narrow):
+            place = (place + 1) & mask
+            slot = np.int64(table[place])
+        if slot == EMPTY:
+            if meta[SLOTS] == slots.shape[0] or 10 * (meta[SLOTS] + 1) > 7 * table.size:
+                return line
+            slot = meta[SLOTS]
+            slots[slot, REP] = line
+            slots[slot, START] = 0
+            slots[slot, LENGTH] = 0
+            slots[slot, CAPACITY] = 0
+            table[place] = slot
+            meta[SLOTS] += 1
+        length = slots[slot, LENGTH]
+        if length == slots[slot, CAPACITY]:
+            capacity = 1 if length == 0 else 2 * length
+            if meta[USED] + capacity > arena.size:
+                return line
+            start = slots[slot, START]
+            for at in range(length):
+                arena[meta[USED] + at] = arena[start + at]
+            slots[slot, START] = meta[USED]
+            slots[slot, CAPACITY] = capacity
+            meta[USED] += capacity
+        arena[slots[slot, START] + length] = line
+        slots[slot, LENGTH] = length + 1
+    return high
+
+
+@kernel(types.void(RELATION, INDEX))
+def rehash_keys(relation, index):  # type: ignore[no-untyped-def]
+    """Enter the keys of all slots into the table, which must be free and large enough."""
+    rows, _flags, _table, relation_meta = relation
+    table, slots, _arena, meta, columns = index
+    narrow = relation_meta[NARROW] != 0
+    mask = table.size - 1
+    shift = np.uint64(64 - meta[BITS])
+    for slot in range(meta[SLOTS]):
+        place = np.int64(hash_stored(rows, slots[slot, REP], columns, narrow) >> shift)
+        while table[place] != EMPTY:
+            place = (place + 1) & mask
+        table[place] = slot
+
+
+@inlined
+def find_slots(left, low, high, keys, index, relation, found):  # type: ignore[no-untyped-def]
+    """Put the slot of each line's key into ``found``, -1 if no row holds it.
+
+    A key of one column, the common case, has its own loop without calls.
+    """
+    table, slots, _arena, meta, columns = index
+    rows, _flags, _table, relation_meta = relation
+    narrow = relation_meta[NARROW] != 0
+    mask = table.size - 1
+    shift = np.uint64(64 - meta[BITS])
+    if keys.size == 1:
+        key = keys[0]
+        word = columns[0] >> 1 if narrow else columns[0]
+        right = 0 if columns[0] & 1 or not narrow else 32
+        half = np.int64(0xFFFFFFFF) if narrow else np.int64(-1)
+        for at in range(low, high):
+            state = (_SEED ^ np.uint64(left[at, key])) * GOLDEN
+            found[at - low] = np.int64(((state ^ (state >> np.uint64(32))) * GOLDEN) >> shift)
+            prefetch(table, found[at - low])
+        for at in range(low, high):
+            place = found[at - low]
+            value = left[at, key]
+            slot = np.int64(table[place])
+            while slot != EMPTY and (rows[slots[slot, REP], word] >> right) & half != value:
+                place = (place + 1) & mask
+                slot = np.int64(table[place])
+            found[at - low] = slot
+        return
+    for at in range(low, high):
+        found[at - low] = np.int64(hash_line(left, at, keys) >> shift)
+        prefetch(table, found[at - low])
+    for at in range(low, high):
+        place = found[at - low]
+        slot = np.int64(table[place])
+        while slot != EMPTY and not same_line(left, at, keys, rows, slots[slot, REP], columns, narrow):
+            place = (place + 1) & mask
+            slot = np.int64(table[place])
+        found[at - low] = slot
+
+
+@inlined
+def fill(left, lines, numbers, made, relation, wants, out):  # type: ignore[no-untyped-def]
+    """Write the output lines of matched pairs, column by column."""
+    rows, _flags, _table, meta = relation
+    for at in range(wants.size):
+        want = wants[at]
+        if want >= 0:
+            for line in range(made):
+                out[line, at] = left[lines[line], want]
+        elif want == ROW_NUMBER:
+            for line in range(made):
+                out[line, at] = numbers[line]
+        else:
+            read_column(rows, numbers, made, -2 - want, meta[NARROW] != 0, out, at)
+
+
+@kernel(INT(ROWS, INTS, INDEX, RELATION, INTS, ROWS, INTS))
+def probe(left, keys, index, relation, wants, out, state):  # type: ignore[no-untyped-def]
+    """Join lines of ``left`` with the indexed rows whose key equals their columns ``keys``.
+
+    An output line takes, for each of ``wants``, column w of the left line (w >= 0), the row's number (-1) or the row's
+    column -2 - w. `state` is (line, offset in its vector, mask of flags, matches) and lets the call resume when
+    ``out`` is full. Return the number of output lines.
+    """
+    _table, slots, arena, _meta, _columns = index
+    flags = relation[1]
+    need = state[2]
+    line = state[0]
+    offset = state[1]
+    many = left.shape[0]
+    room = out.shape[0]
+    found = np.empty(BLOCK, np.int64)
+    lines = np.empty(room, np.int64)
+    numbers = np.empty(room, np.int64)
+    made = 0
+    while line < many and made < room:
+        low = line
+        high = min(many, low + BLOCK)
+        find_slots(left, low, high, keys, index, relation, found)
+        while line < high:
+            slot = found[line - low]
+            if slot >= 0:
+                start = slots[slot, START]
+                length = slots[slot, LENGTH]
+                while offset < length and made < room:
+                    row = np.int64(arena[start + offset])
+                    offset += 1
+                    if flags[row] & need:
+                        lines[made] = line
+                        numbers[made] = row
+                        made += 1
+                if offset < length:
+                    break
+            offset = 0
+            line += 1
+    fill(left, lines, numbers, made, relation, wants, out)
+    state[0] = line
+    state[1] = offset
+    state[3] += made
+    return made
+
+
+@kernel(INT(ROWS, INTS, RELATION, INTS, ROWS, INT))
+def pick_rows(left, numbers, relation, wants, out, need):  # type: ignore[no-untyped-def]
+    """Join each line of ``left`` with the one row given by number, if it is alive by the mask ``need``; as `probe`."""
+    flags = relation[1]
+    lines = np.empty(left.shape[0], np.int64)
+    kept = np.empty(left.shape[0], np.int64)
+    made = 0
+    for line in range(left.shape[0]):
+        row = numbers[line]
+        if row >= 0 and flags[row] & need:
+            lines[made] = line
+            kept[made] = row
+            made += 1
+    fill(left, lines, kept, made, relation, wants, out)
+    return made
+
+
+@kernel(types.void(ROWS, INTS, INDEX, RELATION, INT, BYTES))
+def test_keys(left, keys, index, relation, need, out):  # type: ignore[no-untyped-def]
+    """Set ``out`` to 1 for the lines whose key some row holds that is alive by the mask ``need``."""
+    _table, slots, arena, _meta, _columns = index
+    flags = relation[1]
+    found = np.empty(BLOCK, np.int64)
+    for low in range(0, left.shape[0], BLOCK):
+        high = min(left.shape[0], low + BLOCK)
+        find_slots(left, low, high, keys, index, relation, found)
+        for line in range(low, high):
+            slot = found[line - low]
+            if slot < 0:
+                continue
+            start = slots[slot, START]
+            for at in range(slots[slot, LENGTH]):
+                if flags[arena[start + at]] & need:
+                    out[line] = 1
+                    break

@@ -1,0 +1,60 @@
+"""How array kernels are compiled: ahead of any program, with fixed types, cached on disk, without the interpreter lock.
+
+`prefetch` asks the processor to load an array element early. It is an instruction, not a read: dropping it changes
+nothing but speed, and it is dropped when the JIT is off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import config, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+
+INT = types.int64
+INTS = types.Array(types.int64, 1, "C")
+INT32S = types.Array(types.int32, 1, "C")
+BYTES = types.Array(types.uint8, 1, "C")
+ROWS = types.Array(types.int64, 2, "C")
+BLOCK = 256
+EMPTY = -1
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def kernel(signature: Any) -> Callable[[Any], Any]:
+    """Compile a function over arrays for one signature. Numba's objects are untyped, hence Any."""
+    decorate: Callable[[Any], Any] = njit(signature, cache=True, nogil=True, boundscheck=False, error_model="numpy")
+    return decorate
+
+
+def inlined(function: Any) -> Any:
+    """Make a function part of every kernel that calls it."""
+    return njit(function, forceinline=True, boundscheck=False, error_model="numpy")
+
+
+if config.DISABLE_JIT:  # type: ignore[attr-defined]
+
+    def prefetch(array: Any, index: int) -> None:
+        """Do nothing."""
+
+else:
+
+    @intrinsic
+    def prefetch(_context: Any, array: Any, index: Any) -> Any:
+        """Load ``array[index]`` into the cache soon."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            data = make_array(signature.args[0])(context, builder, args[0]).data  # type: ignore[no-untyped-call]
+            place = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+            word = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+            call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
+            builder.call(call, [place, word(0), word(3), word(1)])
+            return context.get_dummy_value()
+
+        return types.void(array, index), generate

@@ -1,0 +1,1 @@
+"""Operators over batches: joins, conditions, calculations, and the pipelines that rules become."""

@@ -1,0 +1,259 @@
+"""A stored relation: its rows, who is alive, its indexes. Grows as needed; dead rows are swept when they are many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from whorl.kernel.arrays import index as index_arrays
+from whorl.kernel.arrays import rowset
+from whorl.model.types import Type
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+ROOM = 0.7
+_SMALL_BITS = 6
+
+
+def no_rows(width: int) -> Ints:
+    """Return an empty batch."""
+    return np.empty((0, width), np.int64)
+
+
+class Index:
+    """The rows of a relation by some of its columns; follows the relation lazily."""
+
+    def __init__(self, relation: StoredRelation, columns: tuple[int, ...]) -> None:
+        self._relation = relation
+        self.columns = np.array(columns, np.int64)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything, to be built anew."""
+        self.done = 0
+        self._meta = np.array([0, 0, _SMALL_BITS], np.int64)
+        self._table = np.full(1 << _SMALL_BITS, -1, np.int32)
+        self._slots = np.empty((32, 4), np.int64)
+        self._arena = np.empty(64, np.int32)
+
+    def arrays(self) -> tuple[object, ...]:
+        """Return the arrays, up to date with the relation."""
+        count = self._relation.count
+        while self.done < count:
+            self.done = index_arrays.append_rows(self._relation.arrays, self.done, count, self._tuple())
+            if self.done < count:
+                self._grow()
+        return self._tuple()
+
+    def _tuple(self) -> tuple[object, ...]:
+        return (self._table, self._slots, self._arena, self._meta, self.columns)
+
+    def _grow(self) -> None:
+        slots, used, bits = (int(value) for value in self._meta)
+        if slots == len(self._slots):
+            self._slots.resize((2 * slots, 4), refcheck=False)
+        if 10 * (slots + 1) > 7 * len(self._table):
+            self._meta[index_arrays.BITS] = bits + 1
+            self._table = np.full(1 << (bits + 1), -1, np.int32)
+            index_arrays.rehash_keys(self._relation.arrays, self._tuple())
+        # A vector may move to the end with twice its length, and leave as much behind.
+        longest = int(self._slots[:slots, index_arrays.CAPACITY].max(initial=1)) if slots < 64 else 0
+        room = max(2 * longest, len(self._arena) // 2, 64)
+        if used + room > len(self._arena):
+            self._arena.resize(len(self._arena) + room, refcheck=False)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it takes."""
+        return int(self._table.nbytes + self._slots.nbytes + self._arena.nbytes)
+
+
+class StoredRelation:
+    """Rows of one relation, by number; see `whorl.kernel.arrays.rowset` for the layout."""
+
+    def __init__(self, name: str, types: Sequence[Type]) -> None:
+        self.name = name
+        self.types = tuple(types) or (Type.INTEGER,)  # a relation without columns holds the row (0)
+        self.width = len(self.types)
+        self._indexes: dict[tuple[int, ...], Index] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._narrow = True
+        words = (self.width + 1) // 2
+        self._rows = np.empty((32, words), np.int64)
+        self._flags = np.zeros(32, np.uint8)
+        self._meta = np.array([0, _SMALL_BITS, 1, 0], np.int64)
+        self._table = np.full((1 << _SMALL_BITS, 2), -1, np.int64)
+        self.labels: Ints = np.empty(0, np.int64)
+        self._labelled = False
+        self._changed: list[Ints] = []
+        self.arrays = (self._rows, self._flags, self._table, self._meta)
+        for index in self._indexes.values():
+            index.clear()
+
+    @property
+    def count(self) -> int:
+        """The number of rows stored, dead ones included."""
+        return int(self._meta[rowset.COUNT])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it takes, indexes included."""
+        own = self._rows.nbytes + self._flags.nbytes + self._table.nbytes + self.labels.nbytes
+        return int(own + sum(index.nbytes for index in self._indexes.values()))
+
+    def index(self, columns: tuple[int, ...]) -> Index:
+        """Return the index over some columns; it is made when first asked for."""
+        if columns not in self._indexes:
+            self._indexes[columns] = Index(self, columns)
+        return self._indexes[columns]
+
+    def keep_labels(self) -> None:
+        """Give every row a label."""
+        if not self._labelled:
+            self._labelled = True
+            self.labels = np.zeros(len(self._flags), np.int64)
+
+    def add(self, batch: Ints) -> Ints:
+        """Make rows alive; return the numbers of those that were not."""
+        if not len(batch):
+            return _NONE
+        fresh = self._enter(batch, rowset.ADD)
+        if len(fresh):
+            self._changed.append(fresh)
+        return fresh
+
+    def number(self, batch: Ints) -> Ints:
+        """Return the number of each row, storing those that are new without making them alive."""
+        self._meta[rowset.DEAD] = 1
+        return self._enter(batch, rowset.NUMBER)
+
+    def find(self, batch: Ints) -> Ints:
+        """Return the number of each row, -1 where there is none."""
+        found = np.empty(len(batch), np.int64)
+        rowset.enter_rows(batch, self.arrays, rowset.FIND, found, np.zeros(1, np.int64))
+        return found
+
+    def _enter(self, batch: Ints, mode: int) -> Ints:
+        self._reserve(len(batch))
+        state = np.zeros(1, np.int64)
+        out = np.empty(len(batch), np.int64)
+        made = rowset.enter_rows(batch, self.arrays, mode, out, state)
+        while state[0] < len(batch):
+            self._widen()
+            rest = np.empty(len(batch), np.int64)
+            more = rowset.enter_rows(batch, self.arrays, mode, rest if mode == rowset.ADD else out, state)
+            out = np.concatenate([out[:made], rest[:more]]) if mode == rowset.ADD else out
+            made += more
+        return out[:made] if mode == rowset.ADD else out
+
+    def revive(self, numbers: Ints) -> Ints:
+        """Make rows alive by number; return those that were not."""
+        fresh = np.empty(len(numbers), np.int64)
+        fresh = fresh[: rowset.revive(numbers, self.arrays, fresh)]
+        if len(fresh):
+            self._changed.append(fresh)
+        return fresh
+
+    def adopt(self, numbers: Ints, offers: Ints) -> Ints:
+        """Make rows alive by number, each with the label offered; return those that were not."""
+        fresh = np.empty(len(numbers), np.int64)
+        fresh = fresh[: rowset.adopt(numbers, offers, self.arrays, self.labels, fresh)]
+        if len(fresh):
+            self._changed.append(fresh)
+        return fresh
+
+    def retire(self, numbers: Ints) -> Ints:
+        """Let rows die by number; return those that were alive."""
+        gone = np.empty(len(numbers), np.int64)
+        gone = gone[: rowset.retire(numbers, self.arrays, gone)]
+        if len(gone):
+            self._changed.append(gone)
+        return gone
+
+    def read(self, numbers: Ints) -> Ints:
+        """Return rows by number."""
+        out = np.empty((len(numbers), self.width), np.int64)
+        rowset.read_rows(self.arrays, numbers, out)
+        return out
+
+    def alive(self, mask: int = rowset.NEW) -> Ints:
+        """Return the numbers of the rows alive."""
+        return np.flatnonzero(self._flags[: self.count] & mask)
+
+    def is_alive(self, numbers: Ints, mask: int = rowset.NEW) -> npt.NDArray[np.bool_]:
+        """Tell which rows are alive."""
+        alive: npt.NDArray[np.bool_] = (self._flags[numbers] & mask) != 0
+        return alive
+
+    def changed(self) -> Ints:
+        """Return the numbers of rows that died or came alive in this epoch, perhaps more than once."""
+        return _concatenate(self._changed)
+
+    def pending(self) -> tuple[Ints, Ints]:
+        """Return the rows that appeared and vanished so far in this epoch, without closing it."""
+        changed = np.unique(self.changed())
+        flags = self._flags[changed]
+        return changed[flags == rowset.NEW], changed[flags == rowset.OLD]
+
+    def settle(self) -> tuple[Ints, Ints]:
+        """Close the epoch; return the numbers of rows that appeared and vanished."""
+        changed = self.changed()
+        self._changed = []
+        appeared, vanished = np.empty(len(changed), np.int64), np.empty(len(changed), np.int64)
+        both = rowset.settle(changed, self.arrays, appeared, vanished)
+        return appeared[: both >> 32], vanished[: both & 0xFFFFFFFF]
+
+    def roll_back(self) -> None:
+        """Undo the epoch: let NEW equal OLD again."""
+        changed = self.changed()
+        self._changed = []
+        old = self._flags[changed] & rowset.OLD
+        self._flags[changed] = old | (old >> 1)
+        self._meta[rowset.DEAD] = 1
+
+    def _reserve(self, more: int) -> None:
+        needed = self.count + more
+        if needed > len(self._flags):
+            size = max(needed, len(self._flags) + len(self._flags) // 2)
+            self._rows.resize((size, self._rows.shape[1]), refcheck=False)
+            self._flags.resize(size, refcheck=False)
+            if self._labelled:
+                self.labels.resize(size, refcheck=False)
+            self.arrays = (self._rows, self._flags, self._table, self._meta)
+        bits = int(self._meta[rowset.BITS])
+        if needed > ROOM * (1 << bits):
+            while needed > ROOM * (1 << bits):
+                bits += 2 if bits < 18 else 1
+            self._meta[rowset.BITS] = bits
+            self._make_table(bits)
+
+    def _make_table(self, bits: int) -> None:
+        self.arrays = ()  # type: ignore[assignment]  # let the old table go before the new one comes
+        del self._table
+        self._table = np.full((1 << bits, 2), -1, np.int64)
+        self.arrays = (self._rows, self._flags, self._table, self._meta)
+        rowset.rehash(self.arrays)
+
+    def _widen(self) -> None:
+        """Give every column a word of its own."""
+        assert self._narrow, "wide rows hold every value"
+        wide = np.empty((len(self._flags), self.width), np.int64)
+        rowset.widen_rows(self._rows, wide, self.count)
+        self._narrow = False
+        self._rows = wide
+        self._meta[rowset.NARROW] = 0
+        self._make_table(int(self._meta[rowset.BITS]))
+
+
+_NONE = np.empty(0, np.int64)
+
+
+def _concatenate(parts: Sequence[Ints]) -> Ints:
+    if not parts:
+        return _NONE
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

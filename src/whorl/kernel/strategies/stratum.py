@@ -1,0 +1,151 @@
+"""What all strategies share: the compiled rules of a stratum, and the changes of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from whorl.analysis.program import Relation
+from whorl.diagnostics.errors import UserError
+from whorl.kernel.arrays.rowset import NEW
+from whorl.kernel.operators.pipeline import Pipeline, State, compile_at_atom, compile_at_head, compile_at_nothing
+from whorl.kernel.state.relation import Ints, StoredRelation
+from whorl.model.limits import Limits
+from whorl.model.types import Type
+from whorl.model.values import format_row
+from whorl.physical.plan import PhysicalRule, PhysicalStratum
+
+EITHER = 3  # alive before or after this epoch
+READ = 8192  # rows that enter a pipeline at once
+
+
+class Strategy(Protocol):
+    """Maintains one stratum."""
+
+    def step(self) -> None:
+        """Bring the stratum up to date with what it reads."""
+
+    def reset(self) -> None:
+        """Forget what was kept beside the rows; the next step starts anew."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An atom of a rule: which relation it reads, and how."""
+
+    rule: int
+    atom: int
+    relation: str
+    positive: bool
+    inside: bool  # whether the relation belongs to the stratum itself
+
+
+class Stratum:
+    """The rules of one stratum, compiled when first used."""
+
+    def __init__(self, plan: PhysicalStratum, schemas: dict[str, Relation], state: State, limits: Limits) -> None:
+        self.plan = plan
+        self.rules = plan.rules
+        self.state = state
+        self.limits = limits
+        self._schemas = schemas
+        self._pipelines: dict[tuple[int, int, bool], Pipeline] = {}
+        self.entries = tuple(self._entries())
+
+    def _entries(self) -> Iterator[Entry]:
+        for number, rule in enumerate(self.rules):
+            for atom, (step, positive) in enumerate(rule.atoms):
+                name = step.relation  # type: ignore[union-attr]
+                yield Entry(number, atom, name, positive, name in self.plan.relations)
+
+    def relation(self, name: str) -> StoredRelation:
+        """Return a stored relation."""
+        return self.state.relations[name]
+
+    def head(self, rule: int) -> StoredRelation:
+        """Return the relation that a rule derives."""
+        return self.state.relations[self.rules[rule].relation]
+
+    def types(self, name: str) -> list[Type]:
+        """Return the column types of a relation."""
+        return [column.type for column in self._schemas[name].columns]
+
+    def at_atom(self, entry: Entry, *, trace: bool) -> Pipeline:
+        """Return the pipeline of a rule entered at an atom."""
+        return self._pipeline(entry.rule, entry.atom, trace=trace)
+
+    def at_head(self, rule: int) -> Pipeline:
+        """Return the pipeline that finds derivations of rows of a rule's head."""
+        return self._pipeline(rule, -2, trace=True)
+
+    def at_nothing(self, rule: int, *, trace: bool) -> Pipeline:
+        """Return the pipeline of a rule without positive atoms."""
+        return self._pipeline(rule, -1, trace=trace)
+
+    def _pipeline(self, rule: int, atom: int, *, trace: bool) -> Pipeline:
+        key = (rule, atom, trace)
+        if key not in self._pipelines:
+            self._pipelines[key] = self._compile(self.rules[rule], atom, trace=trace)
+        return self._pipelines[key]
+
+    def _compile(self, rule: PhysicalRule, atom: int, *, trace: bool) -> Pipeline:
+        kinds = self.types(rule.relation)
+        if atom == -2:
+            return compile_at_head(rule, self.state)
+        if atom == -1:
+            return compile_at_nothing(rule, self.state, kinds, trace=trace)
+        return compile_at_atom(rule, atom, self.state, kinds, trace=trace)
+
+    def groundless(self) -> list[int]:
+        """Return the rules without positive atoms."""
+        return [n for n, rule in enumerate(self.rules) if not any(positive for _step, positive in rule.atoms)]
+
+    def changed(self) -> bool:
+        """Whether anything that the stratum reads has changed in this epoch."""
+        return any(len(self.relation(name).changed()) for name in self.plan.inputs())
+
+    def batches(self, name: str, numbers: Ints, *, trace: bool) -> Iterator[Ints]:
+        """Yield rows by number, some at a time, with ``trace`` followed by their numbers."""
+        relation = self.relation(name)
+        for low in range(0, len(numbers), READ):
+            part = numbers[low : low + READ]
+            rows = relation.read(part)
+            yield np.column_stack((rows, part)) if trace else rows
+
+    def check_limits(self, rounds: int, rule: int | None, sample: Ints | None) -> None:
+        """Raise if the stratum has used more than it may."""
+        total = sum(self.relation(name).count for name in self.plan.relations)
+        if rounds > self.limits.rounds:
+            self._refuse("E506", self.limits.rounds, rule, sample)
+        if total > self.limits.tuples:
+            self._refuse("E507", self.limits.tuples, rule, sample)
+
+    def _refuse(self, code: str, limit: int, rule: int | None, sample: Ints | None) -> None:
+        names = ", ".join(f'"{name}"' for name in self.plan.relations)
+        own = self.rules[rule or 0]
+        text = "none"
+        if sample is not None and len(sample):
+            row = self.state.dictionary.decode_rows(sample[:1], self.types(own.relation))[0]
+            text = format_row(own.relation, row)
+        line = own.rule.span.line if own.rule.span else "?"
+        raise UserError(code, own.rule.span, limit=limit, relations=names, line=line, sample=text)
+
+
+def needs_for(stratum: Stratum, rule: int, need: int) -> list[int]:
+    """Return the same need for every atom of a rule."""
+    return [need] * len(stratum.rules[rule].atoms)
+
+
+def exact_needs(stratum: Stratum, entry: Entry, old: int) -> list[int]:
+    """Return needs that find each derivation once: atoms before the entry after the epoch, those behind it before.
+
+    Atoms of the stratum's own relations always mean the rows as they are now.
+    """
+    needs: list[int] = []
+    for at, (step, _positive) in enumerate(stratum.rules[entry.rule].atoms):
+        own = step.relation in stratum.plan.relations  # type: ignore[union-attr]
+        needs.append(NEW if own or at <= entry.atom else old)
+    return needs

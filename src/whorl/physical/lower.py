@@ -1,0 +1,167 @@
+"""Logical plan in, physical plan out: helper relations, the kind and the strategy of each stratum, entries of rules.
+
+Two kinds of helper relations appear, named with a `^`: the contributions that an aggregate is computed from, one row
+for each key, and the rows of an output that is not simply a relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from whorl.analysis.program import Relation
+from whorl.logical.plan import Contribution, Fixpoint, Join, LogicalPlan, Output, RulePlan
+from whorl.model.schema import Column
+from whorl.physical.plan import Cell, PhysicalPlan, PhysicalRule, PhysicalStratum
+from whorl.physical.rules import NotVectorized, build_rule, expr_type, infer_variables
+from whorl.physical.strategies import choose_strategy
+from whorl.syntax import ast
+
+
+def lower_plan(plan: LogicalPlan, strategy: str = "auto") -> PhysicalPlan:
+    """Choose how every stratum is maintained, and prepare its rules."""
+    lowering = _Lowering(plan, strategy)
+    for stratum in plan.strata:
+        lowering.stratum(stratum)
+    outputs = tuple(lowering.output(output) for output in plan.outputs)
+    return PhysicalPlan(plan, lowering.relations, tuple(lowering.strata), outputs)
+
+
+class _Lowering:
+    """Collects the strata and the relations of the physical plan."""
+
+    def __init__(self, plan: LogicalPlan, strategy: str) -> None:
+        self._plan = plan
+        self._strategy = strategy
+        self._functions = plan.program.functions
+        self.relations: dict[str, Relation] = dict(plan.relations)
+        self.strata: list[PhysicalStratum] = []
+
+    def stratum(self, stratum: Fixpoint) -> None:
+        aggregated = [name for name in stratum.relations if self.relations[name].aggregates]
+        if stratum.stages is not None:
+            self._reference(stratum, "it runs stage by stage")
+        elif stratum.selections:
+            self._reference(stratum, "rows are selected inside the recursion")
+        elif aggregated and stratum.recursive:
+            self._reference(stratum, "it aggregates in its own recursion")
+        elif aggregated:
+            self._cells(stratum)
+        else:
+            self._rows(stratum.relations, stratum.rules, stratum)
+
+    def _rows(self, relations: tuple[str, ...], rules: tuple[RulePlan, ...], stratum: Fixpoint) -> bool:
+        try:
+            own = frozenset(relations)
+            built = tuple(build_rule(rule, self.relations, self._functions, own) for rule in rules)
+        except NotVectorized as refused:
+            self._reference(stratum, str(refused))
+            return False
+        self._add(relations, built, "rows", recursive=stratum.recursive)
+        return True
+
+    def _add(self, relations: tuple[str, ...], rules: tuple[PhysicalRule, ...], kind: str, *, recursive: bool) -> None:
+        strategy, reason = choose_strategy(self._strategy, kind, recursive=recursive)
+        number = len(self.strata) + 1
+        self.strata.append(PhysicalStratum(number, relations, rules, recursive, kind, strategy, reason))
+
+    def _reference(self, stratum: Fixpoint, why: str) -> None:
+        number = len(self.strata) + 1
+        reason = f"the reference evaluator runs it: {why}"
+        self.strata.append(
+            PhysicalStratum(
+                number, stratum.relations, (), stratum.recursive, "reference", "recompute", reason, source=stratum
+            )
+        )
+
+    def _cells(self, stratum: Fixpoint) -> None:
+        """Split an aggregate: the contributions as rows, and the cells that they make."""
+        (name,) = stratum.relations
+        relation = self.relations[name]
+        rules: list[RulePlan] = []
+        cells: list[Cell] = []
+        added: list[str] = []
+        for column, function in relation.aggregates.items():
+            sources: dict[str, None] = {}
+            for rule in stratum.rules:
+                helper, contributing = self._contribution(rule, column, stratum)
+                if helper.name not in self.relations:
+                    added.append(helper.name)
+                    self.relations[helper.name] = helper
+                elif self.relations[helper.name].columns != helper.columns:
+                    for each in added:
+                        self.relations.pop(each, None)
+                    self._reference(stratum, "its contributions have no single type")
+                    return
+                sources[helper.name] = None
+                rules.append(contributing)
+            cells.append(Cell(column, function, tuple(sources)))
+        if not self._rows(tuple(dict.fromkeys(rule.relation for rule in rules)), tuple(rules), stratum):
+            return
+        number = len(self.strata) + 1
+        reason = "each group follows the changes of its contributions"
+        self.strata.append(
+            PhysicalStratum(
+                number,
+                (name,),
+                (),
+                recursive=False,
+                kind="cells",
+                strategy="counting",
+                reason=reason,
+                cells=tuple(cells),
+                source=stratum,
+            )
+        )
+
+    def _contribution(self, rule: RulePlan, column: int, stratum: Fixpoint) -> tuple[Relation, RulePlan]:
+        """Return the relation that holds what a rule contributes to a column, and the rule that derives it."""
+        own = rule.args[column]
+        assert isinstance(own, Contribution)
+        group = [arg for arg in rule.args if not isinstance(arg, Contribution)]
+        keys: list[ast.Expr]
+        if own.function in ("min", "max"):
+            suffix, keys = "best", []
+        elif own.key is not None:
+            suffix, keys = "key", list(own.key)
+        else:
+            suffix, keys = f"{rule.origin}", list(_assignment(rule, stratum))
+        relation = self.relations[rule.relation]
+        types = infer_variables(rule, rule.steps, self.relations, self._functions)
+        columns = [c for i, c in enumerate(relation.columns) if i not in relation.aggregates]
+        for at, key in enumerate(keys):
+            columns.append(Column(f"key{at + 1}", expr_type(key, types, self._functions)))
+        columns.append(Column("value", relation.columns[column].type))
+        name = f"{rule.relation}^{column + 1}^{suffix}"
+        helper = Relation(name, "derived", tuple(replace(c, key=False) for c in columns))
+        args = (*group, *keys, own.value)
+        return helper, RulePlan(name, args, rule.steps, rule.origin, (), rule.span)
+
+    def output(self, output: Output) -> Output:
+        """Return an output that reads a relation as it is, with a helper relation if need be."""
+        names = [arg.name for arg in output.args if isinstance(arg, ast.Variable)]
+        if len(set(names)) == len(output.args):
+            return output
+        relation = self.relations[output.relation]
+        shown = [i for i, arg in enumerate(output.args) if not isinstance(arg, ast.Anonymous)]
+        name = f"out^{output.name}"
+        columns = tuple(replace(relation.columns[i], key=False) for i in shown)
+        self.relations[name] = Relation(name, "derived", columns)
+        rule = RulePlan(name, tuple(output.args[i] for i in shown), (Join(output.relation, output.args),), -1)
+        self._rows((name,), (rule,), Fixpoint((name,), (rule,), recursive=False))
+        fresh = tuple(ast.Variable(f"{at}") for at in range(len(shown)))
+        return replace(output, relation=name, args=fresh)
+
+
+def _assignment(rule: RulePlan, stratum: Fixpoint) -> Iterator[ast.Expr]:
+    """Yield what tells the assignments of a rule apart: its variables, and which of the alternatives' it has."""
+    siblings = [other for other in stratum.rules if other.origin == rule.origin]
+    names = sorted({name for other in siblings for name in other.assignment})
+    own = set(rule.assignment)
+    if len(siblings) > 1:
+        yield ast.Constant(sum(1 << at for at, name in enumerate(names) if name in own))
+    for name in names:
+        if name in own:
+            yield ast.Variable(name)
+        elif len(siblings) > 1:
+            yield ast.Constant(0)

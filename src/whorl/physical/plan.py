@@ -1,0 +1,91 @@
+"""The physical plan: per stratum the strategy and why; per rule the order of its steps for every way it can be entered.
+
+A rule is entered at an atom, when rows of that atom's relation changed; at its head, when a row of the head looks
+for a derivation; or at nothing, when it has no atoms. In each case the rest of the body is joined in the order that
+the entry binds best, and each join is a look-up in an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from whorl.analysis.program import Relation
+from whorl.logical.plan import Contribution, Fixpoint, LogicalPlan, Output, RulePlan, Step
+from whorl.model.types import Type
+from whorl.syntax import ast
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalRule:
+    """A rule with its entries.
+
+    `atoms` are the relations that the body reads, in the order of the text, with whether positively. `at_atom[i]` is what
+    remains to be done after atom i is bound, `at_head` what finds the derivations of a given row.
+    """
+
+    rule: RulePlan
+    atoms: tuple[tuple[Step, bool], ...]
+    at_atom: tuple[tuple[Step, ...], ...]
+    at_head: tuple[Step, ...]
+    at_nothing: tuple[Step, ...]
+    types: Mapping[str, Type]
+
+    @property
+    def relation(self) -> str:
+        """The relation that the rule derives."""
+        return self.rule.relation
+
+    @property
+    def args(self) -> tuple[ast.Expr | Contribution, ...]:
+        """The columns of its head."""
+        return self.rule.args
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An aggregated column: its function, and the relations that hold its contributions.
+
+    A contribution is a row of the group's columns, its key, and its value; of two values for one key the larger counts.
+    """
+
+    column: int
+    function: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalStratum:
+    """One stratum with the strategy that maintains it.
+
+    `kind` tells what its relations are: `rows` (plain sets), `cells` (an aggregate over complete inputs), `best` (`min`
+    or `max` in recursion), or `reference` (what only the reference evaluator does).
+    """
+
+    number: int
+    relations: tuple[str, ...]
+    rules: tuple[PhysicalRule, ...]
+    recursive: bool
+    kind: str
+    strategy: str
+    reason: str
+    cells: tuple[Cell, ...] = ()
+    source: Fixpoint | None = None
+
+    def inputs(self) -> tuple[str, ...]:
+        """Return the relations that the rules read and other strata or the outside own."""
+        names = [name for rule in self.rules for name, _positive in rule.rule.relations()]
+        names += [name for cell in self.cells for name in cell.sources]
+        if self.kind == "reference" and self.source is not None:
+            names += [name for rule in self.source.rules for name, _positive in rule.relations()]
+        return tuple(dict.fromkeys(name for name in names if name not in self.relations))
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalPlan:
+    """A whole program, ready to run in a partition."""
+
+    logical: LogicalPlan
+    relations: Mapping[str, Relation]
+    strata: tuple[PhysicalStratum, ...]
+    outputs: tuple[Output, ...]

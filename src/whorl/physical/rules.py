@@ -1,0 +1,199 @@
+"""Bring one rule into the shape that the kernel runs: plain joins, typed variables, an order for every entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from whorl.analysis.expressions import Functions, is_pattern
+from whorl.analysis.program import Relation, parts, variable_names
+from whorl.logical.plan import AntiJoin, Contribution, Extend, Filter, Join, Lacks, Project, RulePlan, SemiJoin, Step, Unnest
+from whorl.logical.rewrites.order_joins import order_steps
+from whorl.logical.steps import names_of
+from whorl.model.types import Type, type_of, unify
+from whorl.physical.plan import PhysicalRule
+from whorl.syntax import ast
+
+
+class NotVectorized(Exception):
+    """The rule needs the reference evaluator; the text says why."""
+
+
+def build_rule(
+    rule: RulePlan, relations: Mapping[str, Relation], functions: Functions, own: frozenset[str] = frozenset()
+) -> PhysicalRule:
+    """Build the entries of a rule; raise NotVectorized if the kernel cannot run it.
+
+    Relations of the stratum's ``own`` are usually larger than what they are derived from, and are joined later.
+    """
+    steps = tuple(_plain_steps(rule, relations, functions))
+    types = infer_variables(rule, steps, relations, functions)
+    _check_columns(steps, types, relations)
+    atoms = tuple((step, not isinstance(step, AntiJoin)) for step in steps if isinstance(step, Join | AntiJoin))
+    at_atom = tuple(_enter(steps, step, functions, own, positive=positive) for step, positive in atoms)
+    at_head = _enter_head(rule, steps, functions, own)
+    at_nothing = () if any(positive for _step, positive in atoms) else order_steps(steps, functions, frozenset())
+    types = {**types, **_head_types(rule, relations)}
+    return PhysicalRule(replace(rule, steps=steps), atoms, at_atom, at_head, at_nothing, types)
+
+
+def _plain_steps(rule: RulePlan, relations: Mapping[str, Relation], functions: Functions) -> Iterator[Step]:
+    """Yield the steps with atoms whose arguments are variables, constants and underscores only, no variable twice."""
+    fresh = 0
+    for step in rule.steps:
+        if isinstance(step, Project):
+            continue
+        if isinstance(step, Lacks) and not isinstance(step.item, ast.Variable | ast.Constant):
+            # What has no value is not absent either: calculate the element first.
+            if _holds_anonymous(step.item):
+                raise NotVectorized("it negates a pattern with an underscore")
+            fresh += 1
+            name = ast.Variable(f"{fresh}$member")
+            yield from (Extend(name, step.item), replace(step, item=name))
+            continue
+        if not isinstance(step, Join | SemiJoin | AntiJoin):
+            yield step
+            continue
+        args: list[ast.Expr] = []
+        before: list[Step] = []
+        after: list[Step] = []
+        for position, arg in enumerate(step.args):
+            repeated = isinstance(arg, ast.Variable) and arg in args and not isinstance(step, AntiJoin)
+            if isinstance(arg, ast.Anonymous) or (isinstance(arg, ast.Variable) and not repeated):
+                args.append(arg)
+                continue
+            if isinstance(arg, ast.Constant):
+                args.append(_cast(arg, relations[step.relation].columns[position].type))
+                continue
+            fresh += 1
+            name = ast.Variable(f"{fresh}${step.relation}")
+            args.append(name)
+            if repeated:
+                after.append(Filter("=", arg, name))
+            elif not is_pattern(arg, functions):
+                before.append(Extend(name, arg))
+            elif isinstance(step, AntiJoin):
+                if _holds_anonymous(arg):
+                    raise NotVectorized("it negates a pattern with an underscore")
+                before.append(Extend(name, arg))
+            else:
+                after.append(Extend(arg, name))
+        yield from before
+        yield replace(step, args=tuple(args)) if isinstance(step, AntiJoin) else Join(step.relation, tuple(args))
+        yield from after
+
+
+def _holds_anonymous(expr: ast.Expr) -> bool:
+    return isinstance(expr, ast.Anonymous) or any(_holds_anonymous(part) for part in parts(expr))
+
+
+def _cast(constant: ast.Constant, kind: Type) -> ast.Constant:
+    value = constant.value
+    if kind is Type.FLOAT and isinstance(value, int) and not isinstance(value, bool):
+        return ast.Constant(float(value), constant.span)
+    return constant
+
+
+def infer_variables(
+    rule: RulePlan, steps: tuple[Step, ...], relations: Mapping[str, Relation], functions: Functions
+) -> dict[str, Type]:
+    """Return the type of each variable of a rule."""
+    types: dict[str, Type] = {}
+    for step in steps:
+        if isinstance(step, Join | AntiJoin):
+            for arg, column in zip(step.args, relations[step.relation].columns, strict=True):
+                if isinstance(arg, ast.Variable):
+                    found = unify(types.get(arg.name, Type.UNKNOWN), column.type)
+                    types[arg.name] = column.type if found is None else found
+    for _pass in steps:
+        for step in steps:
+            if isinstance(step, Extend) and isinstance(step.pattern, ast.Variable):
+                if types.get(step.pattern.name, Type.UNKNOWN) is Type.UNKNOWN:
+                    types[step.pattern.name] = expr_type(step.value, types, functions)
+            elif isinstance(step, Extend | Unnest):
+                pattern = step.pattern if isinstance(step, Extend) else step.item
+                _pattern_types(pattern, types)
+    return types
+
+
+def _pattern_types(pattern: ast.Expr, types: dict[str, Type]) -> None:
+    if isinstance(pattern, ast.Variable):
+        types.setdefault(pattern.name, Type.UNKNOWN)
+    for part in parts(pattern):
+        ends = (pattern.prefix, pattern.tail) if isinstance(pattern, ast.ListExpr) else ()
+        if isinstance(part, ast.Variable) and any(part is end for end in ends):
+            types.setdefault(part.name, Type.LIST)
+        else:
+            _pattern_types(part, types)
+
+
+def expr_type(expr: ast.Expr, types: Mapping[str, Type], functions: Functions) -> Type:
+    """Return the type of an expression."""
+    if isinstance(expr, ast.Constant):
+        return type_of(expr.value)
+    if isinstance(expr, ast.Variable):
+        return types.get(expr.name, Type.UNKNOWN)
+    if isinstance(expr, ast.ListExpr):
+        return Type.LIST
+    assert isinstance(expr, ast.Call | ast.Operation)
+    found = [expr_type(arg, types, functions) for arg in expr.args]
+    if isinstance(expr, ast.Call):
+        function = functions.get(expr.name)
+        return Type.TERM if function is None else function.result_type(found)
+    if Type.FLOAT in found:
+        return Type.FLOAT
+    return Type.UNKNOWN if Type.UNKNOWN in found else Type.INTEGER
+
+
+def _check_columns(steps: tuple[Step, ...], types: Mapping[str, Type], relations: Mapping[str, Relation]) -> None:
+    """A variable must have one representation everywhere."""
+    for step in steps:
+        if not isinstance(step, Join | AntiJoin):
+            continue
+        for arg, column in zip(step.args, relations[step.relation].columns, strict=True):
+            if not isinstance(arg, ast.Variable):
+                continue
+            own = types[arg.name]
+            if own is not column.type and {own, column.type} != {Type.INTEGER, Type.TIMESTAMP}:
+                reason = f'variable "{arg.name}" has no single type'
+                raise NotVectorized(reason)
+
+
+def _enter(
+    steps: tuple[Step, ...], atom: Step, functions: Functions, own: frozenset[str], *, positive: bool
+) -> tuple[Step, ...]:
+    assert isinstance(atom, Join | AntiJoin)
+    rest = tuple(step for step in steps if step is not atom) if positive else steps
+    return order_steps(rest, functions, names_of(atom.args), own)
+
+
+def _enter_head(rule: RulePlan, steps: tuple[Step, ...], functions: Functions, own: frozenset[str]) -> tuple[Step, ...]:
+    """Return the steps that find the derivations of a row: its columns are known, under the name of the argument."""
+    bound: set[str] = set()
+    checks: list[Step] = []
+    for position, arg in enumerate(rule.args):
+        if isinstance(arg, Contribution):
+            continue
+        if isinstance(arg, ast.Variable) and arg.name not in bound:
+            bound.add(arg.name)
+        else:
+            bound.add(head_name(position))
+            checks.append(Filter("=", ast.Variable(head_name(position)), arg))
+    ready = [check for check in checks if _names(check) <= bound]
+    late = [check for check in checks if check not in ready]
+    return order_steps((*ready, *steps, *late), functions, frozenset(bound), own)
+
+
+def _names(check: Step) -> frozenset[str]:
+    assert isinstance(check, Filter)
+    return variable_names(check.left) | variable_names(check.right)
+
+
+def head_name(position: int) -> str:
+    """Return the name under which a head column that is no plain variable enters the body."""
+    return f"${position}"
+
+
+def _head_types(rule: RulePlan, relations: Mapping[str, Relation]) -> dict[str, Type]:
+    columns = relations[rule.relation].columns
+    return {head_name(position): column.type for position, column in enumerate(columns)}

@@ -1,0 +1,6 @@
+import whorl
+
+
+@whorl.function
+def half(x: int) -> float:
+    return x / 2

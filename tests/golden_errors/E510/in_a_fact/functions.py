@@ -1,0 +1,6 @@
+import whorl
+
+
+@whorl.function
+def inverse(x: int) -> float:
+    return 1 / x

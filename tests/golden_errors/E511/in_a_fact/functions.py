@@ -1,0 +1,6 @@
+import whorl
+
+
+@whorl.function
+def inverse(x: int) -> float:
+    return f"1/{x}"
