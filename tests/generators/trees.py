@@ -99,7 +99,9 @@ def _comparisons(exprs: SearchStrategy[ast.Expr]) -> SearchStrategy[ast.Comparis
 
 
 def _grouped(inner: SearchStrategy[ast.Formula]) -> SearchStrategy[ast.Formula]:
-    def of(kind: Callable[[tuple[ast.Formula, ...]], ast.Formula], own: type[ast.Formula]) -> SearchStrategy[ast.Formula]:
+    def of(
+        kind: Callable[[tuple[ast.Formula, ...]], ast.Formula], own: type[ast.Formula]
+    ) -> SearchStrategy[ast.Formula]:
         parts = inner.filter(lambda part: not isinstance(part, own))
         return st.lists(parts, min_size=2, max_size=3).map(lambda chosen: kind(tuple(chosen)))
 
@@ -129,9 +131,7 @@ def _declarations(kinds: Sequence[str]) -> SearchStrategy[ast.Declaration]:
 
 
 def _heads(exprs: SearchStrategy[ast.Expr]) -> SearchStrategy[ast.Head]:
-    aggregates = st.builds(
-        ast.Aggregate, names(), st.lists(exprs, min_size=1, max_size=2).map(tuple), st.booleans()
-    )
+    aggregates = st.builds(ast.Aggregate, names(), st.lists(exprs, min_size=1, max_size=2).map(tuple), st.booleans())
     args = st.lists(exprs | aggregates | st.builds(ast.Rest), max_size=3).map(tuple)
     return st.builds(ast.Head, names(*_STATEMENT_WORDS), args)
 

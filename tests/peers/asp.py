@@ -1,18 +1,17 @@
 """Stratified programs for clingo: the views of a program as the one stable model of a logic program.
 
-A relation `p` becomes the predicate `r_p`, a variable `X` becomes `V_X`. What rules contribute to the aggregated cells of
-a relation is kept apart in `c_p(key, group, values)`: the key holds the rule and its assignment, as the language counts
-distinct assignments of a body's named variables.
+A relation `p` becomes the predicate `r_p`, a variable `X` becomes `V_X`. What rules contribute to the aggregated cells
+of a relation is kept apart in `c_p(key, group, values)`: the key holds the rule and its assignment, as the language
+counts distinct assignments of a body's named variables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import clingo
 
 from whorl.analysis.program import (
-    MONOTONE_SPELLINGS,
     Absent,
     Compare,
     Literal,
@@ -75,24 +74,26 @@ def _plain(rule: Rule) -> str:
     return f"r_{rule.head.relation}({args}){_body(rule)}"
 
 
-def _body(rule: Rule) -> str:
-    return " :- " + ", ".join(_literal(literal) for literal in rule.body) + "." if rule.body else "."
+def _body(rule: Rule, further: Sequence[str] = ()) -> str:
+    literals = [*(_literal(literal) for literal in rule.body), *further]
+    return f" :- {', '.join(literals)}." if literals else "."
 
 
 def _aggregated(rule: Rule, aggregates: Mapping[int, str]) -> str:
-    group, values = [], []
+    group, values, defined = [], [], []
     for position, arg in enumerate(rule.head.args):
         value = arg.args[-1] if isinstance(arg, ast.Aggregate) else arg
         if position not in aggregates:
             group.append(_expr(value))
         elif isinstance(arg, ast.Aggregate) and arg.function == "count" and not arg.distinct:
             values.append("1")
+            defined.append(f"{_expr(value)} = {_expr(value)}")
         else:
             values.append(_expr(value))
     names = sorted({variable.name for variable in rule_variables(rule)})
     key = ", ".join([str(rule.origin), *(f'"{name}", V_{name}' for name in names)])
     contribution = f"c_{rule.head.relation}(k({key}), g({', '.join(group)}), v({', '.join(values)}))"
-    return contribution + _body(rule)
+    return contribution + _body(rule, defined)
 
 
 def _cells(relation: Relation, program: Program) -> str:
@@ -110,7 +111,6 @@ def _cells(relation: Relation, program: Program) -> str:
     for position, function in relation.aggregates.items():
         places = ", ".join("V" if i == position else "_" for i in relation.aggregates)
         elements = f"c_{relation.name}(K, g({group}), v({places}))"
-        function = MONOTONE_SPELLINGS.get(function, function)
         if position in distinct:
             body.append(f"A{position} = #count {{ V : {elements} }}")
         elif function in ("count", "sum"):

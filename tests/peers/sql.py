@@ -98,7 +98,9 @@ def _aggregated(name: str, rules: Sequence[Rule], aggregates: Mapping[int, str],
 def _assignments(rule: Rule) -> str:
     select = _Select()
     select.body(rule)
-    values = [select.contribution(arg) if isinstance(arg, ast.Aggregate) else select.expr(arg) for arg in rule.head.args]
+    values = [
+        select.contribution(arg) if isinstance(arg, ast.Aggregate) else select.expr(arg) for arg in rule.head.args
+    ]
     select.conditions.extend(f"{value} IS NOT NULL" for value in values)
     names = sorted({variable.name for variable in rule_variables(rule)})
     key = ", ".join([f"'{rule.origin}'", *(f"'{name}', {select.columns[name]}" for name in names)])
@@ -157,8 +159,11 @@ class _Select:
         self.conditions.append(f"{self.expr(literal.left)} {operator} {self.expr(literal.right)}")
 
     def contribution(self, aggregate: ast.Aggregate) -> str:
-        counted = aggregate.function == "count" and not aggregate.distinct
-        return _constant(1) if counted else self.expr(aggregate.args[-1])
+        value = self.expr(aggregate.args[-1])
+        if aggregate.function != "count" or aggregate.distinct:
+            return value
+        self.conditions.append(f"{value} IS NOT NULL")
+        return _constant(1)
 
     def expr(self, expr: ast.Expr) -> str:
         if isinstance(expr, ast.Constant):

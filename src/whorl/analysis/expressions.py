@@ -207,6 +207,13 @@ def is_pattern(expr: ast.Expr, functions: Functions) -> bool:
     return isinstance(expr, ast.ListExpr) or (isinstance(expr, ast.Call) and expr.name not in functions)
 
 
+def calculates(expr: ast.Expr, functions: Functions) -> bool:
+    """Whether an expression holds an operation or a function, which may have no value."""
+    if isinstance(expr, ast.Operation) or (isinstance(expr, ast.Call) and expr.name in functions):
+        return True
+    return any(calculates(part, functions) for part in parts(expr))
+
+
 def needs(pattern: ast.Expr, functions: Functions) -> frozenset[str]:
     """Return the variables that must be bound before a pattern can be matched: those inside calculations."""
     if isinstance(pattern, ast.Variable | ast.Anonymous | ast.Constant):

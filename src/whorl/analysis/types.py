@@ -136,9 +136,10 @@ class _Typing:
 
     def _literal(self, literal: Literal, env: dict[str, Type]) -> None:
         if isinstance(literal, ast.Atom | Absent):
-            atom = literal.atom if isinstance(literal, Absent) else literal
+            # That a row is absent says nothing about what its variables hold: a negated atom only checks.
+            atom, known = (literal.atom, dict(env)) if isinstance(literal, Absent) else (literal, env)
             for arg, column in zip(atom.args, self._columns[atom.relation], strict=True):
-                self._argument(arg, column, atom, env)
+                self._argument(arg, column, atom, known)
         elif isinstance(literal, Compare):
             self._compare(literal, env)
         elif isinstance(literal, Member):

@@ -26,8 +26,9 @@ from rich.text import Text
 from whorl.diagnostics.source import Source
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Delta, Epoch
+from whorl.model.report import EpochReport
 from whorl.model.values import Row, format_row
-from whorl.oracle.session import EpochResult, Oracle
+from whorl.oracle.session import Oracle
 from whorl.syntax.deltas import format_deltas, format_header
 
 DEMOS = ("network",)
@@ -193,7 +194,7 @@ def _watch(console: Console, text: str, network: Network, oracle: Oracle, epochs
                 time.sleep(_PAUSE_S if step.epoch.number < epochs else 0)
 
 
-def _epoch_table(step: Step, result: EpochResult, totals: str, width: int) -> Table:
+def _epoch_table(step: Step, result: EpochReport, totals: str, width: int) -> Table:
     number = Text(f"epoch {step.epoch.number}", style="bold")
     title = Text.assemble(number, (f"   {totals}   {result.seconds * 1000:.1f} ms", "dim"))
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", pad_edge=False)

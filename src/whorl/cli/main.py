@@ -24,6 +24,12 @@ ProgramArgument = Annotated[Path, typer.Argument(metavar="PROGRAM", help="A Data
 FunctionsOption = Annotated[
     Path | None, typer.Option("--functions", metavar="FILE.py", help="Python functions for the rules.")
 ]
+StrategyOption = Annotated[
+    str,
+    typer.Option(
+        "--strategy", metavar="NAME", help="auto, recompute, counting, dred, support; or reference, which recomputes."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print data for machines.")]
 
 
@@ -67,15 +73,16 @@ def check(
 @app.command()
 def explain(
     program: ProgramArgument,
-    stage: Annotated[str, typer.Option("--stage", help="ast or logical.")] = "logical",
+    stage: Annotated[str, typer.Option("--stage", help="ast, logical or physical.")] = "logical",
     functions: FunctionsOption = None,
+    strategy: StrategyOption = "auto",
     without: Annotated[
         list[str] | None, typer.Option("--without", metavar="REWRITE", help="Leave a rewrite out; may repeat.")
     ] = None,
     times: Annotated[bool, typer.Option("--times", help="Also print how long each rewrite took.")] = False,
 ) -> None:
     """Show a program as one stage of the compiler sees it."""
-    from whorl.cli.explain import explain_ast, explain_logical
+    from whorl.cli.explain import explain_ast, explain_logical, explain_strategies
     from whorl.cli.files import load_functions, read_source
 
     source = read_source(program)
@@ -83,8 +90,10 @@ def explain(
         typer.echo(explain_ast(source), nl=False)
     elif stage == "logical":
         typer.echo(explain_logical(source, load_functions(functions), without or [], times=times))
+    elif stage == "physical":
+        typer.echo(explain_strategies(source, load_functions(functions), without or [], strategy))
     else:
-        message = f"{stage} is no stage; use ast or logical"
+        message = f"{stage} is no stage; use ast, logical or physical"
         raise typer.BadParameter(message, param_hint="--stage")
 
 
@@ -93,6 +102,7 @@ def replay(
     program: ProgramArgument,
     deltas: Annotated[Path, typer.Argument(metavar="FILE.deltas", help="Epochs in delta notation.")],
     functions: FunctionsOption = None,
+    strategy: StrategyOption = "reference",
     as_json: JsonOption = False,
     report: Annotated[bool, typer.Option("--report", help="Also print a line about each epoch.")] = False,
     without: Annotated[
@@ -123,6 +133,7 @@ def replay(
         load_functions(functions),
         limits,
         without or [],
+        strategy,
         as_json=as_json,
         report=report,
     )

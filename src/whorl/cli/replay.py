@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from whorl.diagnostics.errors import ProgramErrors, UserError
 from whorl.diagnostics.source import Source, line_span
 from whorl.logical.compile import compile_program
-from whorl.model.delta import Delta
+from whorl.logical.intake import Compile
+from whorl.model.delta import Delta, Epoch
 from whorl.model.functions import Function
 from whorl.model.limits import Limits
+from whorl.model.report import EpochReport
 from whorl.model.values import LIST, Term, Value, format_value
-from whorl.oracle.session import EpochResult, Oracle
+from whorl.oracle.session import Oracle
 from whorl.syntax.deltas import format_deltas, format_header, parse_deltas
 
 
@@ -22,16 +25,17 @@ def replay_epochs(
     functions: Sequence[Function],
     limits: Limits,
     without: Sequence[str],
+    strategy: str = "reference",
     *,
     as_json: bool,
     report: bool,
 ) -> Iterator[str]:
     """Yield the lines of the output, epoch by epoch."""
     epochs = parse_deltas(deltas)
-    oracle = Oracle(lambda types: compile_program(program, functions, types, without=without), limits)
+    host = _open(lambda types: compile_program(program, functions, types, without=without), limits, strategy)
     for epoch in epochs:
         try:
-            result = oracle.commit(epoch)
+            result = host.commit(epoch)
         except (UserError, ProgramErrors) as refused:
             for error in refused.errors if isinstance(refused, ProgramErrors) else (refused,):
                 error.epoch = epoch.number
@@ -46,7 +50,22 @@ def replay_epochs(
             yield f"# {_report(result)}"
 
 
-def _report(result: EpochResult) -> str:
+class Host(Protocol):
+    """Whoever maintains the views."""
+
+    def commit(self, epoch: Epoch) -> EpochReport:
+        """Apply one epoch."""
+
+
+def _open(compile_plan: Compile, limits: Limits, strategy: str) -> Host:
+    if strategy == "reference":
+        return Oracle(compile_plan, limits)
+    from whorl.hosts.inprocess import InProcess
+
+    return InProcess(compile_plan, limits, strategy)
+
+
+def _report(result: EpochReport) -> str:
     counts = result.counts
     out = sum(len(delta.inserted) + len(delta.deleted) for delta in result.deltas.values())
     parts = [f"{counts.inserted} inserted", f"{counts.deleted} deleted"]
@@ -56,7 +75,7 @@ def _report(result: EpochResult) -> str:
     return f"epoch {result.number}: {', '.join(parts)}; {out} changes out; {result.seconds * 1000:.1f} ms"
 
 
-def _to_json(result: EpochResult) -> dict[str, object]:
+def _to_json(result: EpochReport) -> dict[str, object]:
     return {
         "epoch": result.number,
         "time": result.time,

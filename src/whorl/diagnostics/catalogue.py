@@ -193,6 +193,8 @@ CATALOGUE: dict[str, Entry] = {
         "Reason: {reason}.",
         "Let better values lead to better values only, or add a stage argument that grows by one.",
     ),
+    # E4: planning
+    "E401": Entry('"{name}" is no strategy', "Known strategies: {known}."),
     # E5: execution
     "E501": Entry('"{name}" has {expected:attribute}, not {found}', "Row: {row}."),
     "E502": Entry('column {position} of "{name}" holds {expected:a}, not {found:a}', "Row: {row}."),

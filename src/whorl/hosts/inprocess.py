@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from time import perf_counter
 
-from whorl.kernel.operators.pipeline import Counters
 from whorl.kernel.partition import Partition
-from whorl.kernel.state.base import InputCounts
 from whorl.logical.intake import Compile, Intake
 from whorl.logical.plan import LogicalPlan
-from whorl.model.delta import Delta, Epoch
+from whorl.model.delta import Epoch
 from whorl.model.limits import Limits
+from whorl.model.report import EpochReport
 from whorl.model.values import Row
 from whorl.physical.lower import lower_plan
 from whorl.physical.plan import PhysicalPlan
-
-
-@dataclass(frozen=True, slots=True)
-class EpochReport:
-    """What one epoch did, and what it cost."""
-
-    number: int
-    time: int | None
-    deltas: Mapping[str, Delta]
-    counts: InputCounts
-    counters: Counters
-    seconds: float
-    phases: Mapping[str, float]
 
 
 class InProcess:
@@ -68,7 +53,13 @@ class InProcess:
             self._intake.plan = checked.plan
         result = self._partition.step(checked.changes, checked.time)
         self._intake.keep(checked)
-        seconds = perf_counter() - started
         return EpochReport(
-            epoch.number, epoch.time, result.deltas, result.input, result.counters, seconds, result.seconds
+            epoch.number,
+            epoch.time,
+            result.deltas,
+            result.input,
+            perf_counter() - started,
+            result.work,
+            result.seconds,
+            self._partition.nbytes,
         )

@@ -12,16 +12,18 @@ from time import perf_counter
 
 import numpy as np
 
-from whorl.kernel.operators.pipeline import Counters, State
-from whorl.kernel.state.base import BaseFacts, InputCounts
-from whorl.kernel.state.dictionary import Dictionary
+from whorl.diagnostics.errors import UserError
+from whorl.kernel.operators.pipeline import State
+from whorl.kernel.state.base import BaseFacts
+from whorl.kernel.state.dictionary import Dictionary, TermTooDeep
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.kernel.strategies import build_strategy
 from whorl.kernel.strategies.stratum import Stratum
 from whorl.model.delta import Change, Delta
 from whorl.model.limits import Limits
+from whorl.model.report import InputCounts, Work
 from whorl.model.types import Type
-from whorl.model.values import Row, row_key
+from whorl.model.values import Row, format_value, row_key
 from whorl.physical.plan import PhysicalPlan
 
 
@@ -31,7 +33,7 @@ class StepResult:
 
     deltas: Mapping[str, Delta]
     input: InputCounts
-    counters: Counters
+    work: Work
     seconds: Mapping[str, float]
 
 
@@ -53,7 +55,7 @@ class Partition:
                 old.relation = plan.relations[relation.name]
             stored = relations[relation.name]
             self._base[relation.name] = old or BaseFacts(plan.relations[relation.name], stored)
-        dictionary = previous.state.dictionary if previous is not None else Dictionary()
+        dictionary = previous.state.dictionary if previous is not None else Dictionary(limits.depth)
         self.state: State = State(relations, dictionary, plan.logical.program.functions)
         schemas = dict(plan.relations)
         self._strategies = [
@@ -81,15 +83,22 @@ class Partition:
             strategy.reset()
 
     def _step(self, changes: Sequence[Change], now: int | None) -> StepResult:
-        self.state.counters.__init__()  # type: ignore[misc]  # operators hold on to the object
+        self.state.work.__init__()  # type: ignore[misc]  # operators hold on to the object
         started = perf_counter()
         base = InputCounts()
         for name, facts in self._base.items():
             runs = list(self._runs(name, changes))
             base.add(facts.apply(runs, now))
         entered = perf_counter()
-        for strategy in self._strategies:
-            strategy.step()
+        for stratum, strategy in zip(self.plan.strata, self._strategies, strict=True):
+            try:
+                strategy.step()
+            except TermTooDeep as deep:
+                names = ", ".join(f'"{name}"' for name in stratum.relations)
+                sample = format_value(deep.value)[:160]
+                raise UserError(
+                    "E508", None, limit=self._limits.depth, relations=names, line="?", sample=sample
+                ) from None
         maintained = perf_counter()
         deltas = self._settle()
         for facts in self._base.values():
@@ -97,7 +106,7 @@ class Partition:
         self._stepped = True
         done = perf_counter()
         seconds = {"input": entered - started, "maintain": maintained - entered, "output": done - maintained}
-        return StepResult(deltas, base, replace(self.state.counters), seconds)
+        return StepResult(deltas, base, replace(self.state.work), seconds)
 
     def _types(self, name: str) -> list[Type]:
         return [column.type for column in self.plan.relations[name].columns]

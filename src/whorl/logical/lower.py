@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from whorl.analysis.expressions import is_pattern
+from collections.abc import Iterator
+
+from whorl.analysis.expressions import calculates, is_pattern
 from whorl.analysis.program import (
     MONOTONE_SPELLINGS,
     Absent,
@@ -58,6 +60,7 @@ def lower_rule(rule: Rule, program: Program, position: int) -> RulePlan:
     for literal in rule.body:
         steps.append(_lower_literal(literal, bound, program))
         bound |= binds(literal, bound, program.functions) or frozenset()
+    steps.extend(_counted(rule, program))
     relation = program.relations[rule.head.relation]
     args = tuple(_lower_argument(arg, relation.aggregates.get(column)) for column, arg in enumerate(rule.head.args))
     assignment: tuple[str, ...] = ()
@@ -65,6 +68,14 @@ def lower_rule(rule: Rule, program: Program, position: int) -> RulePlan:
         names = {variable.name for variable in rule_variables(rule)}
         assignment = tuple(sorted(names - program.trending.get(position, frozenset())))
     return RulePlan(rule.head.relation, args, tuple(steps), rule.origin, assignment, rule.span)
+
+
+def _counted(rule: Rule, program: Program) -> Iterator[Filter]:
+    """Yield a condition for each calculation that is counted: only where it has a value is there an assignment."""
+    for aggregate in rule.aggregates.values():
+        value = aggregate.args[-1]
+        if aggregate.function == "count" and not aggregate.distinct and calculates(value, program.functions):
+            yield Filter("=", value, value)
 
 
 def _lower_literal(literal: Literal, bound: set[str], program: Program) -> Step:

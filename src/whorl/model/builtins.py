@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from typing import TypeGuard
 
 from whorl.model.functions import Function
 from whorl.model.types import Type
@@ -64,9 +65,13 @@ ARITHMETIC: dict[str, Callable[[int | float, int | float], Value | None]] = {
 }
 
 
+def _is_number(value: Value) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def compute_operation(operator: str, args: list[Value]) -> Value | None:
     """Compute an arithmetic operation; None where it has no value that a column can hold."""
-    if not all(isinstance(arg, int | float) and not isinstance(arg, bool) for arg in args):
+    if not all(_is_number(arg) for arg in args):
         return None
     try:
         value = -args[0] if len(args) == 1 else ARITHMETIC[operator](*args)  # type: ignore[operator,arg-type]
@@ -76,9 +81,9 @@ def compute_operation(operator: str, args: list[Value]) -> Value | None:
 
 
 def _coordinates(point: Value) -> tuple[float, ...] | None:
-    if isinstance(point, Term) and all(isinstance(arg, int | float) for arg in point.args):
-        return tuple(float(arg) for arg in point.args if isinstance(arg, int | float))
-    return (float(point),) if isinstance(point, int | float) else None
+    if isinstance(point, Term) and all(_is_number(arg) for arg in point.args):
+        return tuple(float(arg) for arg in point.args if _is_number(arg))
+    return (float(point),) if _is_number(point) else None
 
 
 def distance(left: Value, right: Value) -> Value | None:
@@ -134,7 +139,7 @@ def _extreme(choose: Callable[..., Value]) -> Callable[..., Value | None]:
 _ALL = (
     Function("min", (ANY, ANY), ANY, _extreme(min), variadic=True),
     Function("max", (ANY, ANY), ANY, _extreme(max), variadic=True),
-    Function("abs", (ANY,), ANY, lambda value: abs(value) if isinstance(value, int | float) else None),
+    Function("abs", (ANY,), ANY, lambda value: abs(value) if _is_number(value) else None),
     Function("sqrt", (FLOAT,), FLOAT, _root),
     Function("floor", (FLOAT,), INT, math.floor),
     Function("ceil", (FLOAT,), INT, math.ceil),

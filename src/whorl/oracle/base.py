@@ -8,28 +8,12 @@ time - W. With a slide, what the views see of the stream changes only when event
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from whorl.analysis.program import Relation
 from whorl.model.delta import Change
+from whorl.model.report import InputCounts
 from whorl.model.values import Row
-
-
-@dataclass(slots=True)
-class Counts:
-    """What the changes of an epoch did."""
-
-    inserted: int = 0
-    deleted: int = 0
-    refreshed: int = 0
-    absent: int = 0
-    late: int = 0
-    expired: int = 0
-
-    def add(self, other: Counts) -> None:
-        """Add the counts of another relation."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 @dataclass(slots=True)
@@ -46,9 +30,9 @@ class BaseRelation:
         """Return a copy to try an epoch on."""
         return BaseRelation(self.relation, dict(self.facts), self.arrivals, self.visible, self.boundary)
 
-    def apply(self, changes: Sequence[Change], now: int | None) -> Counts:
+    def apply(self, changes: Sequence[Change], now: int | None) -> InputCounts:
         """Take the changes of an epoch, at event time ``now``, and let facts expire."""
-        counts = Counts()
+        counts = InputCounts()
         if now is not None and self.relation.ttl is not None:
             # Facts that arrived before event time was known count from its first value.
             self.facts = {row: (now if time is None else time, n) for row, (time, n) in self.facts.items()}
@@ -70,7 +54,7 @@ class BaseRelation:
         assert isinstance(time, int), "check_row has seen the timestamp"
         return (row[1:] if self.relation.lifted else row), time
 
-    def _insert(self, row: Row, time: int | None, now: int | None, counts: Counts) -> None:
+    def _insert(self, row: Row, time: int | None, now: int | None, counts: InputCounts) -> None:
         if not self._alive(time, now):
             counts.late += 1
             return
@@ -107,7 +91,7 @@ class BaseRelation:
         size, edge = self._size(), self._edge(now)
         return size is None or time is None or edge is None or time > edge - size
 
-    def _settle(self, now: int | None, counts: Counts) -> None:
+    def _settle(self, now: int | None, counts: InputCounts) -> None:
         window = self.relation.window
         if window is not None and window.slide is not None:
             position = self.arrivals if window.counted else now

@@ -147,7 +147,7 @@ class _Stratum:
         values: list[Value] = []
         for column, arg in enumerate(rule.args):
             value = evaluate(arg.value if isinstance(arg, Contribution) else arg, binding, self._functions)
-            if value is None:
+            if value is None or (isinstance(arg, Contribution) and not _adds(arg.function, value)):
                 return None
             is_float = columns[column].type is Type.FLOAT and isinstance(value, int)
             values.append(float(value) if is_float else value)  # type: ignore[arg-type]
@@ -161,13 +161,15 @@ class _Stratum:
 
     def _contribute(self, rule: RulePlan, binding: Binding, row: Row) -> None:
         group = tuple(v for v, arg in zip(row, rule.args, strict=True) if not isinstance(arg, Contribution))
-        cell = self._cells[rule.relation].setdefault(group, {})
+        keyed: list[tuple[int, Contribution, Key]] = []
         for column, arg in enumerate(rule.args):
-            if not isinstance(arg, Contribution):
-                continue
-            key: Key | None = self._key(rule, arg, binding)
-            if key is None:
-                continue
+            if isinstance(arg, Contribution):
+                key = self._key(rule, arg, binding)
+                if key is None:
+                    return
+                keyed.append((column, arg, key))
+        cell = self._cells[rule.relation].setdefault(group, {})
+        for column, arg, key in keyed:
             known = cell.setdefault(column, {})
             lower = arg.function == "min"
             old = known.get(key)
@@ -281,12 +283,18 @@ def _best(selection: Selection, rows: set[Row]) -> dict[Row, Value]:
     return best
 
 
+def _adds(function: str, value: Value) -> bool:
+    """Whether an aggregate can take a value: only numbers have a sum, and what lists hold may be of any kind."""
+    return function in ("min", "max") or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
 def _total(function: str, contributions: Mapping[Key, Value], relation: str) -> Value:
     """Combine contributions; float sums are exactly rounded, so that their order does not matter."""
     values = list(contributions.values())
     if function in ("min", "max"):
         return values[0]
     numbers = [value for value in values if isinstance(value, int | float)]
+    assert len(numbers) == len(values), "only numbers are added"
     whole = all(isinstance(number, int) for number in numbers)
     total: int | float
     try:

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from time import perf_counter
 
 from whorl.logical.intake import Compile, Intake
 from whorl.logical.plan import LogicalPlan
-from whorl.model.delta import Delta, Epoch, difference
+from whorl.model.delta import Epoch, difference
 from whorl.model.limits import Limits
+from whorl.model.report import EpochReport, InputCounts
 from whorl.model.values import Row
-from whorl.oracle.base import BaseRelation, Counts
+from whorl.oracle.base import BaseRelation
 from whorl.oracle.model import evaluate_plan
-
-
-@dataclass(frozen=True, slots=True)
-class EpochResult:
-    """What one epoch did: the delta of every view that changed, and what happened to the input."""
-
-    number: int
-    time: int | None
-    deltas: Mapping[str, Delta]
-    counts: Counts
-    seconds: float
 
 
 class Oracle:
@@ -52,12 +40,12 @@ class Oracle:
         """Return the rows of a view as of the last epoch."""
         return set(self._views[view])
 
-    def commit(self, epoch: Epoch) -> EpochResult:
+    def commit(self, epoch: Epoch) -> EpochReport:
         """Apply one epoch; on an error nothing of it is kept."""
         started = perf_counter()
         checked = self._intake.take(epoch)
         base = {name: relation.copy() for name, relation in self._base.items()}
-        counts = Counts()
+        counts = InputCounts()
         for name, relation in base.items():
             relation.relation = checked.plan.relations[name]
             own = [change for change in checked.changes if change.relation == name]
@@ -68,4 +56,4 @@ class Oracle:
         self._intake.keep(checked)
         self._base, self._views = base, views
         changed = {name: delta for name, delta in deltas.items() if delta}
-        return EpochResult(epoch.number, epoch.time, changed, counts, perf_counter() - started)
+        return EpochReport(epoch.number, epoch.time, changed, counts, perf_counter() - started)

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from whorl.analysis.expressions import calculates
 from whorl.analysis.program import Relation
-from whorl.logical.plan import Contribution, Fixpoint, Join, LogicalPlan, Output, RulePlan
+from whorl.logical.plan import Contribution, Filter, Fixpoint, Join, LogicalPlan, Output, RulePlan
 from whorl.model.schema import Column
+from whorl.model.types import Type
 from whorl.physical.plan import Cell, PhysicalPlan, PhysicalRule, PhysicalStratum
 from whorl.physical.rules import NotVectorized, build_rule, expr_type, infer_variables
 from whorl.physical.strategies import choose_strategy
@@ -78,6 +80,10 @@ class _Lowering:
         """Split an aggregate: the contributions as rows, and the cells that they make."""
         (name,) = stratum.relations
         relation = self.relations[name]
+        totals = [column for column, function in relation.aggregates.items() if function not in ("min", "max")]
+        if any(relation.columns[column].type is Type.UNKNOWN for column in totals):
+            self._reference(stratum, "it adds values that may be of any kind")
+            return
         rules: list[RulePlan] = []
         cells: list[Cell] = []
         added: list[str] = []
@@ -135,7 +141,16 @@ class _Lowering:
         name = f"{rule.relation}^{column + 1}^{suffix}"
         helper = Relation(name, "derived", tuple(replace(c, key=False) for c in columns))
         args = (*group, *keys, own.value)
-        return helper, RulePlan(name, args, rule.steps, rule.origin, (), rule.span)
+        steps = (*rule.steps, *self._with_values(rule, own))
+        return helper, RulePlan(name, args, steps, rule.origin, (), rule.span)
+
+    def _with_values(self, rule: RulePlan, own: Contribution) -> Iterator[Filter]:
+        """Yield a condition for what else the head calculates: without a value there, nothing contributes here."""
+        for arg in rule.args:
+            if isinstance(arg, Contribution) and arg is not own:
+                for expr in (arg.value, *(arg.key or ())):
+                    if calculates(expr, self._functions):
+                        yield Filter("=", expr, expr)
 
     def output(self, output: Output) -> Output:
         """Return an output that reads a relation as it is, with a helper relation if need be."""

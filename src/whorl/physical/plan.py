@@ -20,8 +20,8 @@ from whorl.syntax import ast
 class PhysicalRule:
     """A rule with its entries.
 
-    `atoms` are the relations that the body reads, in the order of the text, with whether positively. `at_atom[i]` is what
-    remains to be done after atom i is bound, `at_head` what finds the derivations of a given row.
+    `atoms` are the relations that the body reads, in the order of the text, with whether positively. `at_atom[i]` is
+    what remains to be done after atom i is bound, `at_head` what finds the derivations of a given row.
     """
 
     rule: RulePlan

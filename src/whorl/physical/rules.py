@@ -7,7 +7,19 @@ from dataclasses import replace
 
 from whorl.analysis.expressions import Functions, is_pattern
 from whorl.analysis.program import Relation, parts, variable_names
-from whorl.logical.plan import AntiJoin, Contribution, Extend, Filter, Join, Lacks, Project, RulePlan, SemiJoin, Step, Unnest
+from whorl.logical.plan import (
+    AntiJoin,
+    Contribution,
+    Extend,
+    Filter,
+    Join,
+    Lacks,
+    Project,
+    RulePlan,
+    SemiJoin,
+    Step,
+    Unnest,
+)
 from whorl.logical.rewrites.order_joins import order_steps
 from whorl.logical.steps import names_of
 from whorl.model.types import Type, type_of, unify
@@ -100,7 +112,7 @@ def infer_variables(
     """Return the type of each variable of a rule."""
     types: dict[str, Type] = {}
     for step in steps:
-        if isinstance(step, Join | AntiJoin):
+        if isinstance(step, Join):  # a negated atom does not say what its variables hold
             for arg, column in zip(step.args, relations[step.relation].columns, strict=True):
                 if isinstance(arg, ast.Variable):
                     found = unify(types.get(arg.name, Type.UNKNOWN), column.type)

@@ -31,6 +31,7 @@ from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.logical.plan import AntiJoin, Contribution, Extend, Filter, Join, Lacks, Step, Unnest
 from whorl.logical.steps import step_uses
 from whorl.model.functions import Function
+from whorl.model.report import Work
 from whorl.model.types import Type
 from whorl.model.values import LIST, Term, Value
 from whorl.physical.plan import PhysicalRule
@@ -41,24 +42,13 @@ CHUNK = 4096
 
 
 @dataclass
-class Counters:
-    """What an epoch cost."""
-
-    probes: int = 0
-    matches: int = 0
-    derivations: int = 0
-    rounds: int = 0
-    labels: int = 0
-
-
-@dataclass
 class State:
     """What pipelines run on."""
 
     relations: Mapping[str, StoredRelation]
     dictionary: Dictionary
     functions: Mapping[str, Function]
-    counters: Counters = field(default_factory=Counters)
+    work: Work = field(default_factory=Work)
 
 
 class Operator(Protocol):
@@ -72,17 +62,17 @@ class ProbeIndex:
     """Join with the rows that hold the key."""
 
     def __init__(
-        self, relation: StoredRelation, columns: tuple[int, ...], keys: Ints, wants: Ints, atom: int, counters: Counters
+        self, relation: StoredRelation, columns: tuple[int, ...], keys: Ints, wants: Ints, atom: int, work: Work
     ) -> None:
         self._relation = relation
         self._index = relation.index(columns)
         self._keys = keys
         self._wants = wants
         self._atom = atom
-        self._counters = counters
+        self._work = work
 
     def chunks(self, batch: Ints, needs: Sequence[int]) -> Iterator[Ints]:
-        self._counters.probes += len(batch)
+        self._work.probes += len(batch)
         state = np.array([0, 0, needs[self._atom], 0], np.int64)
         room = CHUNK if len(batch) > 64 else 512
         while state[0] < len(batch):
@@ -94,26 +84,26 @@ class ProbeIndex:
             if made:
                 yield out[:made]
             room = CHUNK
-        self._counters.matches += int(state[3])
+        self._work.matches += int(state[3])
 
 
 class ProbeRow:
     """Join with the one row whose columns are all known."""
 
-    def __init__(self, relation: StoredRelation, keys: Ints, wants: Ints, atom: int, counters: Counters) -> None:
+    def __init__(self, relation: StoredRelation, keys: Ints, wants: Ints, atom: int, work: Work) -> None:
         self._relation = relation
         self._keys = keys
         self._wants = wants
         self._atom = atom
-        self._counters = counters
+        self._work = work
 
     def chunks(self, batch: Ints, needs: Sequence[int]) -> Iterator[Ints]:
-        self._counters.probes += len(batch)
+        self._work.probes += len(batch)
         numbers = self._relation.find(np.ascontiguousarray(batch[:, self._keys]))
         out = np.empty((len(batch), len(self._wants)), np.int64)
         need = needs[self._atom]
         made = index_arrays.pick_rows(batch, numbers, self._relation.arrays, self._wants, out, need)
-        self._counters.matches += made
+        self._work.matches += made
         if made:
             yield out[:made]
 
@@ -121,17 +111,15 @@ class ProbeRow:
 class AbsentRow:
     """Keep the lines for which no row holds the key."""
 
-    def __init__(
-        self, relation: StoredRelation, columns: tuple[int, ...], keys: Ints, atom: int, counters: Counters
-    ) -> None:
+    def __init__(self, relation: StoredRelation, columns: tuple[int, ...], keys: Ints, atom: int, work: Work) -> None:
         self._relation = relation
         self._columns = columns
         self._keys = keys
         self._atom = atom
-        self._counters = counters
+        self._work = work
 
     def chunks(self, batch: Ints, needs: Sequence[int]) -> Iterator[Ints]:
-        self._counters.probes += len(batch)
+        self._work.probes += len(batch)
         kept = batch[~has_row(self._relation, self._columns, batch, self._keys, needs[self._atom])]
         if len(kept):
             yield kept
@@ -352,11 +340,11 @@ class _Builder:
             names = [name for name in sources if name in needed]
         wants = [sources[name] for name in names]
         wanted = np.array(wants, np.int64)
-        counters = self._state.counters
+        work = self._state.work
         if len(columns) == relation.width:
-            self.operators.append(ProbeRow(relation, keys, wanted, atom, counters))
+            self.operators.append(ProbeRow(relation, keys, wanted, atom, work))
         else:
-            self.operators.append(ProbeIndex(relation, columns, keys, wanted, atom, counters))
+            self.operators.append(ProbeIndex(relation, columns, keys, wanted, atom, work))
         self.names = names
 
     def _absent(self, step: AntiJoin, atom: int) -> None:
@@ -364,7 +352,7 @@ class _Builder:
         columns, keys = self._keys(relation, step.args)
         if not step.args:
             columns, keys = (0,), np.array([self._constant(ast.Constant(0), Type.INTEGER)], np.int64)
-        self.operators.append(AbsentRow(relation, columns, keys, atom, self._state.counters))
+        self.operators.append(AbsentRow(relation, columns, keys, atom, self._state.work))
 
     def _extend(self, at: int, variable: ast.Variable, value: ast.Expr) -> None:
         scope = self.scope()

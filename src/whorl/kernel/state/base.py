@@ -9,32 +9,15 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from whorl.analysis.program import Relation
 from whorl.kernel.state.relation import Ints, StoredRelation
+from whorl.model.report import InputCounts
 
 NEVER = np.iinfo(np.int64).min  # the time of a fact that arrived before event time was known
-
-
-@dataclass
-class InputCounts:
-    """What the changes of an epoch did."""
-
-    inserted: int = 0
-    deleted: int = 0
-    refreshed: int = 0
-    absent: int = 0
-    late: int = 0
-    expired: int = 0
-
-    def add(self, other: InputCounts) -> None:
-        """Add the counts of another relation."""
-        for name in self.__dataclass_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class BaseFacts:

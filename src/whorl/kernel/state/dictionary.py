@@ -18,10 +18,19 @@ from whorl.model.values import Row, Term, Value
 _RAW = frozenset({Type.INTEGER, Type.TIMESTAMP, Type.BOOLEAN})
 
 
-class Dictionary:
-    """Numbers the values that are not numbers."""
+class TermTooDeep(Exception):
+    """A term deeper than the limit was made."""
 
-    def __init__(self) -> None:
+    def __init__(self, value: Term) -> None:
+        super().__init__("term too deep")
+        self.value = value
+
+
+class Dictionary:
+    """Numbers the values that are not numbers; refuses terms deeper than a limit."""
+
+    def __init__(self, max_depth: int) -> None:
+        self._max_depth = max_depth
         self._numbers: dict[object, int] = {}
         self._values: list[Value] = []
 
@@ -33,6 +42,8 @@ class Dictionary:
         key: object = value if isinstance(value, str | Term) else (type(value), value)
         known = self._numbers.get(key)
         if known is None:
+            if isinstance(value, Term) and value.depth > self._max_depth:
+                raise TermTooDeep(value)
             known = len(self._values)
             self._numbers[key] = known
             self._values.append(value)

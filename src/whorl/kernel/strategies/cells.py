@@ -143,7 +143,7 @@ class Cells:
     def _change(self, at: int, source: str, numbers: Ints, weight: int, touched: dict[tuple[int, ...], None]) -> None:
         if not len(numbers):
             return
-        self._stratum.state.counters.labels += len(numbers)
+        self._stratum.state.work.labels += len(numbers)
         batch = self._stratum.relation(source).read(numbers)
         kinds = self._stratum.types(source)
         values = self._stratum.state.dictionary.decode_column(batch[:, len(kinds) - 1], kinds[-1])

@@ -49,7 +49,7 @@ class Counting:
                     if not entry.positive:
                         needs[entry.atom] = 0  # the change itself says that the key came or went
                     self._count(entry.rule, stratum.at_atom(entry, trace=False).run(batch, needs), weight, touched)
-        stratum.state.counters.rounds += 1
+        stratum.state.work.rounds += 1
         self._publish(touched)
 
     def _start(self, touched: dict[str, list[Ints]]) -> None:
@@ -111,7 +111,7 @@ class Counting:
         stratum = self._stratum
         head = stratum.head(rule)
         for chunk in chunks:
-            stratum.state.counters.derivations += len(chunk)
+            stratum.state.work.derivations += len(chunk)
             numbers = head.number(chunk)
             np.add.at(head.labels, numbers, weight)
             touched[stratum.rules[rule].relation].append(numbers)
@@ -122,7 +122,7 @@ class Counting:
                 continue
             relation = self._stratum.relation(name)
             numbers = np.unique(np.concatenate(parts))
-            self._stratum.state.counters.labels += len(numbers)
+            self._stratum.state.work.labels += len(numbers)
             counts = relation.labels[numbers]
             assert not (counts < 0).any(), "a derivation went that never came"
             relation.revive(numbers[counts > 0])

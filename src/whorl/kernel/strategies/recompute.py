@@ -52,14 +52,14 @@ def derive_all(stratum: Stratum) -> None:
             needs = needs_for(stratum, entry.rule, NEW)
             for batch in stratum.batches(entry.relation, numbers, trace=False):
                 for chunk in pipeline.run(batch, needs):
-                    stratum.state.counters.derivations += len(chunk)
+                    stratum.state.work.derivations += len(chunk)
                     fresh = head.add(chunk)
                     if len(fresh):
                         found[stratum.rules[entry.rule].relation].append(fresh)
             if rounds > stratum.limits.rounds or head.count > stratum.limits.tuples:
                 stratum.check_limits(rounds, entry.rule, head.read(numbers[:1]) if head.width else None)
         delta = {name: np.concatenate(parts) if parts else np.empty(0, np.int64) for name, parts in found.items()}
-    stratum.state.counters.rounds += rounds
+    stratum.state.work.rounds += rounds
 
 
 def _first_round(stratum: Stratum) -> dict[str, Ints]:
@@ -82,7 +82,7 @@ def _first_round(stratum: Stratum) -> dict[str, Ints]:
             batches = stratum.batches(entry.relation, numbers, trace=False)
             chunks = (chunk for batch in batches for chunk in pipeline.run(batch, needs))
         for chunk in chunks:
-            stratum.state.counters.derivations += len(chunk)
+            stratum.state.work.derivations += len(chunk)
             fresh = head.add(chunk)
             if len(fresh):
                 found[rule.relation].append(fresh)

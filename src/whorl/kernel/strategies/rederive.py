@@ -119,7 +119,7 @@ class Rederive:
         with_numbers = self._ranked and entry.positive
         for batch in stratum.batches(entry.relation, gone, trace=with_numbers):
             for chunk in pipeline.run(batch, needs):
-                stratum.state.counters.derivations += len(chunk)
+                stratum.state.work.derivations += len(chunk)
                 numbers = head.find(np.ascontiguousarray(chunk[:, : head.width]))
                 known = numbers >= 0
                 known[known] = head.is_alive(numbers[known])
@@ -150,7 +150,7 @@ class Rederive:
                         if entry.inside and entry.relation == name:
                             self._doubt(entry, gone, following)
             doubtful = following
-        self._stratum.state.counters.rounds += rounds
+        self._stratum.state.work.rounds += rounds
         return fallen
 
     def _find_other(self, name: str, numbers: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -163,7 +163,7 @@ class Rederive:
             lucky, first = np.unique(line[fits], return_index=True)
             found[lucky] = True
             relation.labels[numbers[lucky]] = (ranks[lucky] << 32) | prints[fits][first]
-            self._stratum.state.counters.labels += len(lucky)
+            self._stratum.state.work.labels += len(lucky)
         return found
 
     def _derivations(self, name: str, numbers: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
@@ -179,7 +179,7 @@ class Rederive:
                 part = numbers[low : low + 4096]
                 lines = np.arange(low, low + len(part), dtype=np.int64)
                 for chunk in pipeline.run(np.column_stack((relation.read(part), lines)), needs):
-                    stratum.state.counters.derivations += len(chunk)
+                    stratum.state.work.derivations += len(chunk)
                     used = chunk[:, 1:]
                     yield chunk[:, 0], self._largest_rank(number, used), self._fingerprints(number, used)
 
@@ -239,7 +239,7 @@ class Rederive:
                 if rounds > stratum.limits.rounds or head.count > stratum.limits.tuples:
                     sample = stratum.relation(entry.relation).read(delta[entry.relation][:1])
                     stratum.check_limits(rounds, entry.rule, sample)
-        stratum.state.counters.rounds += rounds
+        stratum.state.work.rounds += rounds
 
     def _take(self, rule: int, chunks: Iterator[Ints], grown: Rows) -> None:
         """Make derived rows alive, with the derivation they came from."""
@@ -247,7 +247,7 @@ class Rederive:
         head = stratum.head(rule)
         name = stratum.rules[rule].relation
         for chunk in chunks:
-            stratum.state.counters.derivations += len(chunk)
+            stratum.state.work.derivations += len(chunk)
             if self._ranked:
                 used = chunk[:, head.width :]
                 offers = ((self._largest_rank(rule, used) + 1) << 32) | self._fingerprints(rule, used)

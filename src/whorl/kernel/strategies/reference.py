@@ -38,7 +38,7 @@ class Reference:
             relation = stratum.relation(name)
             relation.retire(relation.alive())
             rows = list(database[name])
-            stratum.state.counters.derivations += len(rows)
+            stratum.state.work.derivations += len(rows)
             relation.add(stratum.state.dictionary.encode_rows(rows, stratum.types(name)))
 
     def _rows(self, name: str) -> set[Row]:

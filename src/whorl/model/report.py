@@ -1,0 +1,50 @@
+"""What an epoch did and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from whorl.model.delta import Delta
+
+
+@dataclass(slots=True)
+class InputCounts:
+    """What happened to the changes of an epoch."""
+
+    inserted: int = 0
+    deleted: int = 0
+    refreshed: int = 0
+    absent: int = 0
+    late: int = 0
+    expired: int = 0
+
+    def add(self, other: InputCounts) -> None:
+        """Add the counts of another relation."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+@dataclass(slots=True)
+class Work:
+    """What maintaining the views took: the reference evaluator counts none of it."""
+
+    probes: int = 0
+    matches: int = 0
+    derivations: int = 0
+    rounds: int = 0
+    labels: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EpochReport:
+    """One epoch: the delta of every view that changed, what happened to the input, what it cost."""
+
+    number: int
+    time: int | None
+    deltas: Mapping[str, Delta]
+    counts: InputCounts
+    seconds: float
+    work: Work | None = None
+    phases: Mapping[str, float] = field(default_factory=dict)
+    state_bytes: int | None = None

@@ -1,0 +1,47 @@
+"""A physical plan as text: what maintains each stratum and why, and in which order rules join for every entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from whorl.logical.plan import AntiJoin, Contribution, Join, Step
+from whorl.physical.plan import PhysicalPlan, PhysicalRule, PhysicalStratum
+from whorl.syntax.printer import print_expr
+
+
+def explain_physical(plan: PhysicalPlan) -> str:
+    """Return the plan as an indented tree."""
+    lines: list[str] = []
+    for stratum in plan.strata:
+        lines.extend(_stratum(stratum))
+    for output in plan.outputs:
+        lines.append(f"Output {output.name} = {output.relation}")
+    return "\n".join(lines)
+
+
+def _stratum(stratum: PhysicalStratum) -> Iterator[str]:
+    recursive = ", recursive" if stratum.recursive else ""
+    yield f"Stratum {stratum.number}: {', '.join(stratum.relations)} ({stratum.kind}{recursive})"
+    yield f"  strategy {stratum.strategy}: {stratum.reason}"
+    for cell in stratum.cells:
+        yield f"  column {cell.column + 1} = {cell.function} of {', '.join(cell.sources)}"
+    for rule in stratum.rules:
+        yield from _rule(rule)
+
+
+def _rule(rule: PhysicalRule) -> Iterator[str]:
+    args = ", ".join(str(arg) if isinstance(arg, Contribution) else print_expr(arg) for arg in rule.args)
+    line = f"  # line {rule.rule.span.line}" if rule.rule.span else ""
+    yield f"  {rule.relation}({args}){line}"
+    for (step, positive), rest in zip(rule.atoms, rule.at_atom, strict=True):
+        yield f"    {'on' if positive else 'on not'} {_name(step)}: {_steps(rest)}"
+    yield f"    to derive a row: {_steps(rule.at_head)}"
+
+
+def _name(step: Step) -> str:
+    assert isinstance(step, Join | AntiJoin)
+    return str(step).split(" ", 1)[1]
+
+
+def _steps(steps: tuple[Step, ...]) -> str:
+    return "; ".join(str(step) for step in steps) or "nothing more"

@@ -1,0 +1,90 @@
+"""The central property: after every epoch the kernel's views and deltas equal the reference's, by every strategy."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.generators import PLAIN, WINDOWED, GeneratedProgram, cases
+from whorl.diagnostics.errors import UserError
+from whorl.diagnostics.source import Source
+from whorl.hosts.inprocess import InProcess
+from whorl.logical.compile import compile_program
+from whorl.model.delta import Epoch
+from whorl.model.limits import Limits
+from whorl.oracle.session import Oracle
+from whorl.physical.strategies import STRATEGIES
+
+Case = tuple[GeneratedProgram, tuple[Epoch, ...]]
+KERNEL = [name for name in STRATEGIES if name != "counting"]  # on its own, counting serves no recursion
+
+
+def _hosts(program: GeneratedProgram, strategy: str, limits: Limits | None = None) -> tuple[Oracle, InProcess]:
+    source = Source("generated", program.text)
+    return (
+        Oracle(lambda types: compile_program(source, data_types=types), limits),
+        InProcess(lambda types: compile_program(source, data_types=types), limits, strategy),
+    )
+
+
+def _check(case: Case, strategy: str) -> None:
+    program, epochs = case
+    oracle, kernel = _hosts(program, strategy)
+    for epoch in epochs:
+        try:
+            expected = oracle.commit(epoch)
+        except UserError as refused:
+            with pytest.raises(UserError) as also:
+                kernel.commit(epoch)
+            assert also.value.code == refused.code
+            return
+        found = kernel.commit(epoch)
+        assert dict(found.deltas) == dict(expected.deltas), program.text
+        assert found.counts == expected.counts, program.text
+        for output in oracle.plan.outputs:
+            assert kernel.rows(output.name) == oracle.rows(output.name), program.text
+
+
+@pytest.mark.parametrize("strategy", KERNEL)
+@settings(max_examples=80)
+@given(case=cases(PLAIN))
+def test_kernel_equals_the_reference(case: Case, strategy: str) -> None:
+    _check(case, strategy)
+
+
+@pytest.mark.parametrize("strategy", KERNEL)
+@settings(max_examples=80)
+@given(case=cases(WINDOWED))
+def test_kernel_equals_the_reference_in_windows(case: Case, strategy: str) -> None:
+    _check(case, strategy)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", KERNEL)
+@pytest.mark.parametrize("shape", [PLAIN, WINDOWED], ids=["plain", "windowed"])
+def test_kernel_equals_the_reference_at_length(shape: object, strategy: str) -> None:
+    @settings(max_examples=1_000)
+    @given(case=cases(shape))  # type: ignore[arg-type]
+    def check(case: Case) -> None:
+        _check(case, strategy)
+
+    check()
+
+
+@settings(max_examples=60)
+@given(case=cases(WINDOWED), tuples=st.integers(1, 12), strategy=st.sampled_from(KERNEL))
+def test_a_refused_epoch_leaves_no_trace(case: Case, tuples: int, strategy: str) -> None:
+    """Whatever epoch a tight limit refuses, the rest goes on as if it had never been tried."""
+    program, epochs = case
+    source = Source("generated", program.text)
+    tight = InProcess(lambda types: compile_program(source, data_types=types), Limits(tuples=tuples), strategy)
+    free = InProcess(lambda types: compile_program(source, data_types=types), None, strategy)
+    for epoch in epochs:
+        try:
+            found = tight.commit(epoch)
+        except UserError:
+            before = {output.name: free.rows(output.name) for output in free.plan.outputs}
+            assert {output.name: tight.rows(output.name) for output in tight.plan.outputs} == before
+            continue
+        assert dict(found.deltas) == dict(free.commit(epoch).deltas), program.text
