@@ -396,6 +396,10 @@ FILES = {
         ("check", "program.dl", "--functions", "missing.py"),
         'E701 the file "missing.py" cannot be read\n  Detail: No such file or directory.\n',
     ),
+    "no such strategy": (
+        ("explain", "program.dl", "--stage", "physical", "--strategy", "magic"),
+        'E401 "magic" is no strategy\n  Detail: Known strategies: auto, recompute, counting, dred, support.\n',
+    ),
     "a folder": (("check", "."), 'E701 the file "." cannot be read\n  Detail: Is a directory.\n'),
     "not UTF-8": (("check", "latin.dl"), 'E702 the file "latin.dl" is not UTF-8 text\n  Hint: Save it as UTF-8.\n'),
     "functions that raise": (
@@ -461,7 +465,7 @@ USAGE = {
     ),
     "no such stage": (
         ("explain", "program.dl", "--stage", "magic"),
-        "Error: Invalid value for --stage: magic is no stage; use ast or logical",
+        "Error: Invalid value for --stage: magic is no stage; use ast, logical or physical",
     ),
     "no such command": (("chekc", "program.dl"), "Error: No such command 'chekc'."),
     "no such option": (("check", "program.dl", "--jsno"), "Error: No such option: --jsno"),

@@ -16,12 +16,13 @@ from whorl.model.schema import Column
 from whorl.model.types import Type
 from whorl.physical.plan import Cell, PhysicalPlan, PhysicalRule, PhysicalStratum
 from whorl.physical.rules import NotVectorized, build_rule, expr_type, infer_variables
-from whorl.physical.strategies import choose_strategy
+from whorl.physical.strategies import check_strategy, choose_strategy
 from whorl.syntax import ast
 
 
 def lower_plan(plan: LogicalPlan, strategy: str = "auto") -> PhysicalPlan:
     """Choose how every stratum is maintained, and prepare its rules."""
+    check_strategy(strategy)
     lowering = _Lowering(plan, strategy)
     for stratum in plan.strata:
         lowering.stratum(stratum)

@@ -6,14 +6,10 @@ from whorl.diagnostics.errors import UserError
 
 STRATEGIES = ("auto", "recompute", "counting", "dred", "support")
 
-_RECURSIVE_ROWS = ("recompute", "dred", "support")
-
 
 def choose_strategy(wanted: str, kind: str, *, recursive: bool) -> tuple[str, str]:
     """Return the strategy for a stratum of rows and the reason."""
     assert kind == "rows", "other kinds have one strategy each"
-    if wanted not in STRATEGIES:
-        raise UserError("E401", None, name=wanted, known=", ".join(STRATEGIES))
     if wanted == "auto":
         if recursive:
             return "support", "recursive rows: a row that loses its derivation looks for another of smaller rank"
@@ -21,3 +17,9 @@ def choose_strategy(wanted: str, kind: str, *, recursive: bool) -> tuple[str, st
     if wanted == "counting" and recursive:
         return "support", "counting serves rules without recursion only: a cycle would keep itself alive"
     return wanted, "asked for"
+
+
+def check_strategy(wanted: str) -> None:
+    """Refuse a name that is no strategy."""
+    if wanted not in STRATEGIES:
+        raise UserError("E401", None, name=wanted, known=", ".join(STRATEGIES))
