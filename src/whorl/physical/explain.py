@@ -25,6 +25,8 @@ def _stratum(stratum: PhysicalStratum) -> Iterator[str]:
     yield f"  strategy {stratum.strategy}: {stratum.reason}"
     for cell in stratum.cells:
         yield f"  column {cell.column + 1} = {cell.function} of {', '.join(cell.sources)}"
+    for best in stratum.best:
+        yield f"  {best.relation} keeps the {best.function} of column {best.column + 1} for each group"
     for rule in stratum.rules:
         yield from _rule(rule)
 

@@ -14,7 +14,7 @@ from whorl.analysis.program import Relation
 from whorl.logical.plan import Contribution, Filter, Fixpoint, Join, LogicalPlan, Output, RulePlan
 from whorl.model.schema import Column
 from whorl.model.types import Type
-from whorl.physical.plan import Cell, PhysicalPlan, PhysicalRule, PhysicalStratum
+from whorl.physical.plan import Best, Cell, PhysicalPlan, PhysicalRule, PhysicalStratum
 from whorl.physical.rules import NotVectorized, build_rule, expr_type, infer_variables
 from whorl.physical.strategies import check_strategy, choose_strategy
 from whorl.syntax import ast
@@ -47,7 +47,7 @@ class _Lowering:
         elif stratum.selections:
             self._reference(stratum, "rows are selected inside the recursion")
         elif aggregated and stratum.recursive:
-            self._reference(stratum, "it aggregates in its own recursion")
+            self._best(stratum, aggregated)
         elif aggregated:
             self._cells(stratum)
         else:
@@ -62,6 +62,41 @@ class _Lowering:
             return False
         self._add(relations, built, "rows", recursive=stratum.recursive)
         return True
+
+    def _best(self, stratum: Fixpoint, aggregated: list[str]) -> None:
+        """Keep the best row of each group, where every aggregate is a `min` or `max` of one numeric column."""
+        best: list[Best] = []
+        for name in aggregated:
+            relation = self.relations[name]
+            chosen = list(relation.aggregates.items())
+            if len(chosen) > 1 or chosen[0][1] not in ("min", "max"):
+                self._reference(stratum, "it counts or adds up in its own recursion")
+                return
+            if not relation.columns[chosen[0][0]].type.numeric:
+                self._reference(stratum, "it chooses among values that are not numbers")
+                return
+            best.append(Best(name, *chosen[0]))
+        own = frozenset(stratum.relations)
+        try:
+            rules = tuple(build_rule(rule, self.relations, self._functions, own) for rule in stratum.rules)
+        except NotVectorized as refused:
+            self._reference(stratum, str(refused))
+            return
+        strategy, reason = choose_strategy(self._strategy, "best", recursive=True)
+        number = len(self.strata) + 1
+        self.strata.append(
+            PhysicalStratum(
+                number,
+                stratum.relations,
+                rules,
+                recursive=True,
+                kind="best",
+                strategy=strategy,
+                reason=reason,
+                best=tuple(best),
+                source=stratum,
+            )
+        )
 
     def _add(self, relations: tuple[str, ...], rules: tuple[PhysicalRule, ...], kind: str, *, recursive: bool) -> None:
         strategy, reason = choose_strategy(self._strategy, kind, recursive=recursive)

@@ -55,6 +55,15 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Best:
+    """A relation of which only the best row of each group lives: its column, and `min` or `max`."""
+
+    relation: str
+    column: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
 class PhysicalStratum:
     """One stratum with the strategy that maintains it.
 
@@ -70,6 +79,7 @@ class PhysicalStratum:
     strategy: str
     reason: str
     cells: tuple[Cell, ...] = ()
+    best: tuple[Best, ...] = ()
     source: Fixpoint | None = None
 
     def inputs(self) -> tuple[str, ...]:

@@ -8,8 +8,12 @@ STRATEGIES = ("auto", "recompute", "counting", "dred", "support")
 
 
 def choose_strategy(wanted: str, kind: str, *, recursive: bool) -> tuple[str, str]:
-    """Return the strategy for a stratum of rows and the reason."""
-    assert kind == "rows", "other kinds have one strategy each"
+    """Return the strategy for a stratum and the reason."""
+    assert kind in ("rows", "best"), "other kinds have one strategy each"
+    if kind == "best":
+        if wanted in ("recompute", "dred"):
+            return wanted, "asked for"
+        return "dred", "min or max in recursion: groups whose best value lost a derivation are chosen anew"
     if wanted == "auto":
         if recursive:
             return "support", "recursive rows: a row that loses its derivation looks for another of smaller rank"

@@ -462,23 +462,47 @@ HEAD = "#head"
 def compile_at_head(rule: PhysicalRule, state: State) -> Pipeline:
     """Compile the search for derivations of given rows.
 
-    A batch holds rows of the head, without aggregated columns, followed by a number of one's own; the result holds that
-    number, and the number of each positive atom's row.
+    A batch holds rows of the head, without aggregated columns, followed by a number of one's own. The result holds that
+    number, and the number of each positive atom's row; or, where a column is aggregated, that number and the value.
     """
     args: list[ast.Expr] = []
+    kinds: list[Type] = []
+    values: list[ast.Expr] = []
+    value_kinds: list[Type] = []
     seen: set[str] = set()
+    types = state.relations[rule.relation].types
     for position, arg in enumerate(rule.args):
         if isinstance(arg, Contribution):
+            values.append(arg.value)
+            value_kinds.append(types[position])
             continue
         plain = isinstance(arg, ast.Variable) and arg.name not in seen
         seen |= {arg.name} if isinstance(arg, ast.Variable) else set()
         args.append(arg if plain else ast.Variable(head_name(position)))
+        kinds.append(types[position])
+    if values:
+        return _compile_values_at_head(rule, state, args, kinds, values, value_kinds)
     numbers = [row_name(atom) for atom, (_step, positive) in enumerate(rule.atoms) if positive]
     outputs = [HEAD, *numbers]
     builder = _Builder(state, rule.types, rule.at_head, outputs, set())
-    builder.enter(args, state.relations[rule.relation].types, [HEAD])
+    builder.enter(args, kinds, [HEAD])
     _add_steps(builder, rule, rule.at_head)
     return builder.finish([], [], outputs)
+
+
+def _compile_values_at_head(
+    rule: PhysicalRule,
+    state: State,
+    args: Sequence[ast.Expr],
+    kinds: Sequence[Type],
+    values: Sequence[ast.Expr],
+    value_kinds: Sequence[Type],
+) -> Pipeline:
+    used = {HEAD}.union(*(variable_names(value) for value in values))
+    builder = _Builder(state, rule.types, rule.at_head, [], used)
+    builder.enter(args, kinds, [HEAD])
+    _add_steps(builder, rule, rule.at_head)
+    return builder.finish(values, value_kinds, [HEAD])
 
 
 def _add_steps(builder: _Builder, rule: PhysicalRule, steps: tuple[Step, ...]) -> None:

@@ -28,10 +28,7 @@ class Recompute:
         if not self._fresh and not self._stratum.changed():
             return
         self._fresh = False
-        for name in self._stratum.plan.relations:
-            relation = self._stratum.relation(name)
-            if relation.count:
-                relation.retire(relation.alive())
+        self._stratum.clear()
         derive_all(self._stratum)
 
 
@@ -53,7 +50,7 @@ def derive_all(stratum: Stratum) -> None:
             for batch in stratum.batches(entry.relation, numbers, trace=False):
                 for chunk in pipeline.run(batch, needs):
                     stratum.state.work.derivations += len(chunk)
-                    fresh = head.add(chunk)
+                    fresh = stratum.take(entry.rule, chunk)
                     if len(fresh):
                         found[stratum.rules[entry.rule].relation].append(fresh)
             if rounds > stratum.limits.rounds or head.count > stratum.limits.tuples:
@@ -69,7 +66,6 @@ def _first_round(stratum: Stratum) -> dict[str, Ints]:
         own = [entry for entry in stratum.entries if entry.rule == number]
         if any(entry.inside for entry in own):
             continue
-        head = stratum.head(number)
         needs = needs_for(stratum, number, NEW)
         positive = [entry for entry in own if entry.positive]
         if not positive:
@@ -83,7 +79,7 @@ def _first_round(stratum: Stratum) -> dict[str, Ints]:
             chunks = (chunk for batch in batches for chunk in pipeline.run(batch, needs))
         for chunk in chunks:
             stratum.state.work.derivations += len(chunk)
-            fresh = head.add(chunk)
+            fresh = stratum.take(number, chunk)
             if len(fresh):
                 found[rule.relation].append(fresh)
     return {name: np.concatenate(parts) if parts else np.empty(0, np.int64) for name, parts in found.items()}

@@ -66,9 +66,7 @@ class Rederive:
 
     def _start(self) -> None:
         stratum = self._stratum
-        for name in stratum.plan.relations:
-            relation = stratum.relation(name)
-            relation.retire(relation.alive())
+        stratum.clear()
         if not self._ranked:
             derive_all(stratum)
             return
@@ -143,7 +141,7 @@ class Rederive:
                 numbers = numbers[relation.is_alive(numbers)]
                 if self._ranked and len(numbers):
                     numbers = numbers[~self._find_other(name, numbers)]
-                gone = relation.retire(numbers)
+                gone = self._stratum.retire(name, numbers)
                 if len(gone):
                     fallen[name].append(gone)
                     for entry in self._stratum.entries:
@@ -193,6 +191,9 @@ class Rederive:
                 continue
             relation = self._stratum.relation(name)
             numbers = np.concatenate(parts)
+            if name in self._stratum.best:
+                self._choose_again(name, numbers, grown)
+                continue
             best = np.full(len(numbers), np.iinfo(np.int64).max)
             for line, rank, prints in self._derivations(name, numbers):
                 np.minimum.at(best, line, ((rank + 1) << 32) | prints)
@@ -204,6 +205,28 @@ class Rederive:
             if len(back):
                 grown[name].append(back)
         return grown
+
+    def _choose_again(self, name: str, numbers: Ints, grown: Rows) -> None:
+        """Give groups that lost their best row the best that still follows."""
+        stratum = self._stratum
+        best = stratum.best[name]
+        groups = np.empty((1, 0), np.int64)  # without group columns there is one group
+        if best.group:
+            groups = np.unique(stratum.relation(name).read(numbers)[:, best.group], axis=0)
+        for number, rule in enumerate(stratum.rules):
+            if rule.relation != name:
+                continue
+            pipeline = stratum.at_head(number)
+            for low in range(0, len(groups), 4096):
+                part = groups[low : low + 4096]
+                lines = np.arange(len(part), dtype=np.int64)
+                batch = np.column_stack((part if best.group else lines, lines))
+                for chunk in pipeline.run(np.ascontiguousarray(batch), needs_for(stratum, number, NEW)):
+                    stratum.state.work.derivations += len(chunk)
+                    rows = np.insert(part[chunk[:, 1]], best.column, chunk[:, 0], axis=1)
+                    fresh = best.improve(np.ascontiguousarray(rows))
+                    if len(fresh):
+                        grown[name].append(fresh)
 
     def _enter(self, grown: Rows) -> None:
         """Derive what the changed inputs lead to."""
@@ -254,7 +277,7 @@ class Rederive:
                 numbers = head.number(np.ascontiguousarray(chunk[:, : head.width]))
                 fresh = head.adopt(numbers, offers)
             else:
-                fresh = head.add(chunk)
+                fresh = stratum.take(rule, chunk)
             if len(fresh):
                 grown[name].append(fresh)
 

@@ -12,6 +12,7 @@ from whorl.analysis.program import Relation
 from whorl.diagnostics.errors import UserError
 from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.operators.pipeline import Pipeline, State, compile_at_atom, compile_at_head, compile_at_nothing
+from whorl.kernel.state.best import BestRows
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.model.limits import Limits
 from whorl.model.types import Type
@@ -54,6 +55,10 @@ class Stratum:
         self._schemas = schemas
         self._pipelines: dict[tuple[int, int, bool], Pipeline] = {}
         self.entries = tuple(self._entries())
+        self.best = {
+            best.relation: BestRows(state.relations[best.relation], best.column, lowest=best.function == "min")
+            for best in plan.best
+        }
 
     def _entries(self) -> Iterator[Entry]:
         for number, rule in enumerate(self.rules):
@@ -68,6 +73,24 @@ class Stratum:
     def head(self, rule: int) -> StoredRelation:
         """Return the relation that a rule derives."""
         return self.state.relations[self.rules[rule].relation]
+
+    def take(self, rule: int, chunk: Ints) -> Ints:
+        """Make the rows that a rule derived alive; return the numbers of those that were not."""
+        name = self.rules[rule].relation
+        return self.best[name].improve(chunk) if name in self.best else self.state.relations[name].add(chunk)
+
+    def retire(self, name: str, numbers: Ints) -> Ints:
+        """Let rows die; return those that were alive."""
+        return self.best[name].fall(numbers) if name in self.best else self.relation(name).retire(numbers)
+
+    def clear(self) -> None:
+        """Let every row of the stratum die."""
+        for name in self.plan.relations:
+            relation = self.relation(name)
+            if relation.count:
+                relation.retire(relation.alive())
+        for best in self.best.values():
+            best.clear()
 
     def types(self, name: str) -> list[Type]:
         """Return the column types of a relation."""
@@ -110,6 +133,8 @@ class Stratum:
     def batches(self, name: str, numbers: Ints, *, trace: bool) -> Iterator[Ints]:
         """Yield rows by number, some at a time, with ``trace`` followed by their numbers."""
         relation = self.relation(name)
+        if name in self.best:  # a better row may have taken the place of one on the way
+            numbers = numbers[relation.is_alive(numbers, EITHER)]
         for low in range(0, len(numbers), READ):
             part = numbers[low : low + READ]
             rows = relation.read(part)
