@@ -90,3 +90,32 @@ def _shortest(edges: dict[tuple[int, int], int]) -> set[Row]:
         for stop, rest in costs[middle].items():
             found[start, stop] = min(found.get((start, stop), cost + rest), cost + rest)
     return {(start, stop, cost) for (start, stop), cost in found.items()}
+
+
+TOTALS = ("count<X>", "mcount<X>", "sum<C>", "msum<(X, C)>")
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(TOTALS), st.integers(1, 12), st.frozensets(st.integers(0, 5), max_size=3), EDGES)
+def test_a_plain_loop_finds_who_is_switched_on(
+    total: str, enough: int, start: frozenset[int], edges: dict[tuple[int, int], int]
+) -> None:
+    rules = f"""
+        on(X) :- start(X).
+        on(Y) :- reached(Y, N), N >= {enough}.
+        reached(Y, {total}) :- on(X), edge(X, Y, C), C > 0.
+    """
+    oracle = Oracle(lambda types: compile_program(Source("switches", rules), data_types=types))
+    changes = [Change("start", (node,), 1) for node in start]
+    changes += [Change("edge", (*ends, cost), 1) for ends, cost in edges.items()]
+    oracle.commit(Epoch(1, tuple(changes)))
+    on: set[int] = set(start)
+    reached: dict[int, int] = {}
+    for _ in range(len(edges) + 1):
+        reached = {}
+        for (source, target), cost in edges.items():
+            if source in on:
+                reached[target] = reached.get(target, 0) + (1 if "count" in total else cost)
+        on |= {node for node, weight in reached.items() if weight >= enough}
+    assert oracle.rows("on") == {(node,) for node in on}
+    assert oracle.rows("reached") == set(reached.items())

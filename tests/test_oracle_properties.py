@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.generators import PLAIN, WINDOWED, GeneratedProgram, cases, insert_streams, programs
+from whorl.analysis.program import Relation
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Source
 from whorl.logical.compile import compile_program
@@ -64,6 +65,72 @@ def test_deltas_add_up_to_the_views_over_windows(case: Case) -> None:
             assert views[name] >= set(delta.deleted), "only present rows vanish"
             views[name] = (views[name] - set(delta.deleted)) | set(delta.inserted)
         assert views == _views(oracle)
+
+
+class _Alive:
+    """The facts of one base relation that views see, told from all changes so far and not kept up to date.
+
+    A fact's time is the largest timestamp it arrived in time with since it was last deleted. It is alive while that is
+    after the edge of the window; and what is alive shows when event time passes a multiple of the slide.
+    """
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+        self._size = relation.ttl if relation.window is None else relation.window.size
+        self._slide = 1 if relation.window is None or relation.window.slide is None else relation.window.slide
+        self._history: list[tuple[Change, int | None, int | None]] = []  # change, its time, event time
+        self._seen: set[Row] = set()
+        self._stage: int | None = None
+        self._first: int | None = None  # what arrived before there was a time counts from the first there was
+
+    def step(self, changes: Sequence[Change], now: int | None) -> set[Row]:
+        self._first = now if self._first is None else self._first
+        for change in changes:
+            stamp = change.row[0] if self._relation.timed else now
+            assert stamp is None or isinstance(stamp, int)
+            self._history.append((change, stamp, now))
+        slides = self._relation.window is not None and self._relation.window.slide is not None
+        stage = None if now is None or not slides else now // self._slide
+        if stage is None or stage != self._stage:
+            self._stage = stage
+            facts = {self._fact(change) for change, _stamp, _then in self._history}
+            self._seen = {fact for fact in facts if self._alive(fact, now)}
+        return self._seen
+
+    def _fact(self, change: Change) -> Row:
+        return change.row[1:] if self._relation.lifted else change.row
+
+    def _alive(self, fact: Row, now: int | None) -> bool:
+        inserts: list[tuple[int | None, int | None]] = []
+        for change, stamp, then in self._history:
+            if self._fact(change) == fact:
+                inserts = [*inserts, (stamp, then)] if change.weight > 0 else []
+        times = [stamp for stamp, then in inserts if self._inside(stamp, then)]
+        return any(self._inside(self._first if time is None else time, now) for time in times)
+
+    def _inside(self, time: int | None, now: int | None) -> bool:
+        if self._size is None or time is None or now is None:
+            return True
+        return time > now - now % self._slide - self._size
+
+
+@settings(max_examples=120)
+@given(cases(WINDOWED))
+def test_views_are_the_model_over_the_facts_alive(case: Case) -> None:
+    program, epochs = case
+    if program.ordered:
+        return
+    oracle = _oracle(program)
+    alive = {relation.name: _Alive(oracle.plan.relations[relation.name]) for relation in program.base}
+    initial = [Change(fact.relation, fact.row, 1) for fact in oracle.plan.program.facts]
+    for epoch in epochs:
+        oracle.commit(epoch)
+        changes = [*initial, *epoch.changes]
+        initial = []
+        base = {
+            name: each.step([c for c in changes if c.relation == name], oracle.time) for name, each in alive.items()
+        }
+        assert _views(oracle) == evaluate_plan(oracle.plan, base, Limits()), program.text
 
 
 @settings(max_examples=80)

@@ -77,13 +77,13 @@ class Scope:
         return next((name for name in VARIABLES[type_] if name not in used), None)
 
     def join(self, relation: Relation) -> None:
-        """Add an atom that shares a variable with the others, where types allow."""
+        """Add an atom; mostly it shares a variable with the others, where types allow."""
         before = {type_: list(names) for type_, names in self.bound.items()}
         args = [self._argument(type_) for type_ in relation.types]
         earlier = {name for names in before.values() for name in names}
         shared = any(isinstance(arg, ast.Variable) and arg.name in earlier for arg in args)
         places = [i for i, type_ in enumerate(relation.types) if before.get(type_)]
-        if places and not shared:
+        if places and not shared and self.pick((True,) * 6 + (False,)):
             place = self.pick(places)
             args[place] = ast.Variable(self.pick(before[relation.types[place]]))
         self.literals.append(ast.Atom(relation.name, tuple(args)))
@@ -131,7 +131,8 @@ class Scope:
         forms: tuple[Callable[[], ast.Expr], ...] = (
             lambda: left,
             lambda: ast.Operation("+", (left, ast.Constant(1))),
-            lambda: ast.Operation(self.pick("-*/%"), (left, right)),
+            lambda: ast.Operation(self.pick("-*"), (left, right)),
+            lambda: ast.Operation(self.pick("/%"), (left, right)),
             lambda: ast.Call(self.pick(("min", "max")), (left, right)),
             lambda: ast.Call("abs", (ast.Operation("-", (left, right)),)),
             lambda: ast.Operation("-", (left,)) if isinstance(left, ast.Variable) else left,

@@ -191,7 +191,7 @@ class Builder:
         return ast.Comparison((scope.known(type_), scope.value(other)), (self.pick(operators),))
 
     def tested(self, scope: Scope, type_: str) -> ast.Expr:
-        kind = self.pick(("known",) * 4 + ("anonymous", "value"))
+        kind = self.pick(("known",) * 3 + ("anonymous", "value", "value"))
         if kind == "anonymous":
             return ast.Anonymous()
         return scope.known(type_) if kind == "known" else scope.value(type_)
@@ -224,7 +224,7 @@ class Builder:
         return [ast.Rule((ast.Head(relation.name, (*stamp, *map(ast.Constant, row))),)) for row in rows]
 
     def queries(self) -> list[ast.Statement]:
-        if not self.hidden and self.flag():
+        if not self.hidden and not self.shape.queried and self.flag():
             return []
         window = None
         if "stream" in self.features and not self.features & {"window", "ttl"} and self.flag():
@@ -234,7 +234,8 @@ class Builder:
     def query(self, relation: Relation, window: ast.Window | None) -> ast.Query:
         args: list[ast.Expr] = []
         for index, type_ in enumerate(relation.types):
-            kind = self.pick(("variable",) * 5 + ("constant", "constant", "anonymous", "repeated"))
+            constants = ("constant",) * (6 if self.shape.queried else 2)
+            kind = self.pick((*("variable",) * 5, *constants, "anonymous", "repeated"))
             if kind == "constant" and type_ in CONSTANTS:
                 self.features.add("bound query")
                 args.append(ast.Constant(self.pick(CONSTANTS[type_])))

@@ -13,6 +13,7 @@ from whorl.model.delta import Change, Epoch
 from whorl.model.values import Row
 
 _OPERATIONS = ("insert", "insert", "insert", "delete", "delete", "delete", "refresh", "miss")
+_LATENESS = st.sampled_from((0, 0, 0, 1, 2, 4))
 _QUIET = st.sampled_from((False, False, False, False, True))  # an epoch in which only time may pass
 
 
@@ -26,21 +27,18 @@ class _Feed:
     sent: dict[str, list[Row]] = field(default_factory=dict)
 
     def epoch(self, number: int, most: int) -> Epoch:
-        changes: list[Change]
+        quiet = number > 1 and self.draw(_QUIET)
         time = None
         if self.program.timed:
-            step = self.draw(st.integers(0, 4))
-            self.now += step
-            if self.draw(st.booleans()):
-                time = self.now
+            self.now += self.draw(st.integers(0, 4))
+            time = self.now if quiet or self.draw(st.booleans()) else None
+        changes: list[Change] = []
         if number == 1:
             # Enough rows for joins to meet: as many for each relation as later epochs change in all.
-            counts = [(r, self.draw(st.integers(0, most))) for r in self.program.base]
-            changes = [self.change("insert", r, time) for r, count in counts for _ in range(count)]
-        elif self.draw(_QUIET):
-            changes = []
-        else:
-            kinds = self.draw(st.lists(st.sampled_from(_OPERATIONS), max_size=most)) if self.program.base else []
+            counts = [(relation, self.draw(st.integers(0, most))) for relation in self.program.base]
+            changes = [self.change("insert", relation, time) for relation, count in counts for _ in range(count)]
+        elif not quiet and self.program.base:
+            kinds = self.draw(st.lists(st.sampled_from(_OPERATIONS), max_size=most))
             changes = [self.change(kind, self.draw(st.sampled_from(self.program.base)), time) for kind in kinds]
         return Epoch(number, tuple(changes), time)
 
@@ -60,7 +58,7 @@ class _Feed:
     def stamp(self, relation: BaseRelation, time: int | None) -> Row:
         if not relation.stream:
             return ()
-        stamp = max(self.now - self.draw(st.integers(0, 4)), 0)
+        stamp = max(self.now - self.draw(_LATENESS), 0)
         if time is None:
             self.now = max(self.now, stamp)
         return (stamp,)
@@ -68,7 +66,7 @@ class _Feed:
 
 @st.composite
 def streams(
-    draw: st.DrawFn, program: GeneratedProgram, max_epochs: int = 5, max_changes: int = 10
+    draw: st.DrawFn, program: GeneratedProgram, max_epochs: int = 5, max_changes: int = 12
 ) -> tuple[Epoch, ...]:
     """Return epochs of changes to the base relations of a program; the first one only inserts."""
     feed = _Feed(draw, program)

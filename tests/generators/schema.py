@@ -77,7 +77,8 @@ class GeneratedProgram:
 class Shape:
     """What programs may use: types of columns, kinds of strata (see `strata.KINDS`), windows.
 
-    The recursions of a `linear` shape have one relation, and one recursive atom in one rule.
+    The recursions of a `linear` shape have one relation, and one recursive atom in one rule. A `queried` one asks for
+    constants wherever it can.
     """
 
     types: frozenset[str] = frozenset({"Integer", "String", "Float"})
@@ -86,6 +87,7 @@ class Shape:
     )
     windows: bool = False
     linear: bool = False
+    queried: bool = False
     max_strata: int = 3
 
 

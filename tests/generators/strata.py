@@ -83,6 +83,9 @@ def aggregate(b: Builder) -> None:
             function = "count" if name == "distinct" else name
             args.append(ast.Aggregate(function, (value,), distinct=name == "distinct"))
         b.add_rule(relation, args, scope.literals)
+        if b.flag(3):
+            # Another rule with some of the same assignments; they count once for each rule.
+            b.add_rule(relation, args, [*scope.literals, b.condition(scope, b.pick(("compare", "present")))])
     if all(name != "distinct" for name, _type, _result in chosen):
         _fact_rule(b, relation)
     b.publish(relation)
@@ -146,7 +149,9 @@ def threshold(b: Builder) -> None:
     active = b.relation("Integer", _cost_type(edges) if summed else "Integer")
     b.add_text(f"{on.name}(X) :- {_start(b)}.", on)
     b.add_text(f"{on.name}(X) :- {active.name}(X, N), N >= {b.pick((2, 3))}.", on)
-    total = f"msum<(X, {cost})>" if summed else "mcount<X>"
+    total = b.pick(("mcount<X>", "count<X>"))
+    if summed:
+        total, step = b.pick(((f"msum<(X, {cost})>", step), (f"sum<{cost}>", f"{step}, {cost} > 0")))
     b.add_text(f"{active.name}(Y, {total}) :- {on.name}(X), {step}.", active)
     b.publish(on, active)
 
@@ -201,6 +206,7 @@ def terms(b: Builder) -> None:
 _CHOICES = (
     ("X, Y, C, _", "X, Y"),
     ("X, Y, C, K", "X, Y"),
+    ("X, Y, C, K", "Y, X"),
     ("X, Y, C, K", "X"),
     ("X, Y, C, K", "X, K, Y"),
     ("X, _, C, K", "K"),
@@ -268,6 +274,7 @@ KINDS: tuple[Callable[[Builder], None], ...] = (
     aggregate,
     join,
     recursion,
+    aggregate,
     recursion,
     best,
     choice,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from whorl.model.values import INTEGER_MAX
+from whorl.model.values import INTEGER_MAX, INTEGER_MIN
 from whorl.syntax import ast
 
 _LETTERS = st.characters(categories=("Lu", "Ll", "Lt", "Lo"))
@@ -23,24 +23,25 @@ _VALUE_WORDS = frozenset({"true", "false", "nil", "not", "NOT", "_"})
 _STATEMENT_WORDS = frozenset({"STREAM", "RELATION", "query", "QUERY"})
 
 
-@st.composite
-def _spelled(draw: st.DrawFn) -> str:
-    first = draw(_LETTERS | st.just("_"))
-    rest = draw(st.text(_LETTERS | st.sampled_from("_019"), max_size=4))
-    return first + rest + "'" * draw(st.integers(0, 2))
+_SPELLED = st.builds(
+    lambda first, rest, primes: first + rest + primes,
+    _LETTERS | st.just("_"),
+    st.text(_LETTERS | st.sampled_from("_019"), max_size=4),
+    st.sampled_from(("", "'", "''")),
+)
 
 
 def names(*taken: str) -> SearchStrategy[str]:
     """Return names, without those that mean something else in their place."""
     plain = st.sampled_from(("X", "Y", "edge", "path'", "_x"))
-    every = plain | st.sampled_from(_WORDS) | _spelled()
+    every = plain | st.sampled_from(_WORDS) | _SPELLED
     return every.filter(lambda name: name not in _VALUE_WORDS and name not in taken)
 
 
 def constants() -> SearchStrategy[ast.Constant]:
     """Return numbers, strings and Booleans."""
     floats = st.floats(allow_nan=False, allow_infinity=False)
-    integers = st.integers(-3, 3) | st.integers(-INTEGER_MAX, INTEGER_MAX)
+    integers = st.integers(-3, 3) | st.integers(INTEGER_MIN, INTEGER_MAX) | st.just(INTEGER_MIN)
     return st.builds(ast.Constant, integers | floats | st.text(max_size=6) | st.booleans())
 
 

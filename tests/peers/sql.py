@@ -173,10 +173,18 @@ class _Select:
         assert isinstance(expr, ast.Operation | ast.Call), "lists are not translated"
         args = [self.expr(arg) for arg in expr.args]
         if isinstance(expr, ast.Call):
-            return " || ".join(args) if expr.name == "cat" else f"{_FUNCTIONS[expr.name]}({', '.join(args)})"
+            return _call(expr.name, args)
         if len(args) == 1:
             return f"(-{args[0]})"
         return f"({args[0]} {'//' if expr.operator == '/' else expr.operator} {args[1]})"
 
 
-_FUNCTIONS = {"min": "least", "max": "greatest", "abs": "abs"}
+def _call(name: str, args: list[str]) -> str:
+    if name == "cat":
+        return f"({' || '.join(args)})"
+    if name == "abs":
+        return f"abs({args[0]})"
+    # DuckDB leaves out what is null; here nothing comes of it.
+    missing = " OR ".join(f"{arg} IS NULL" for arg in args)
+    function = {"min": "least", "max": "greatest"}[name]
+    return f"(CASE WHEN {missing} THEN NULL ELSE {function}({', '.join(args)}) END)"

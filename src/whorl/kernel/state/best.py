@@ -68,6 +68,10 @@ class BestRows:
         self.relation.revive(numbers)
         return numbers
 
+    def holders(self, batch: Ints) -> Ints:
+        """Return the best row of the group of each line, -1 if there is none."""
+        return self._best[self.number(np.ascontiguousarray(batch[:, self.group]))]
+
     def fall(self, numbers: Ints) -> Ints:
         """Let best rows die; return those that were alive."""
         gone = self.relation.retire(numbers)

@@ -118,7 +118,7 @@ class Rederive:
         for batch in stratum.batches(entry.relation, gone, trace=with_numbers):
             for chunk in pipeline.run(batch, needs):
                 stratum.state.work.derivations += len(chunk)
-                numbers = head.find(np.ascontiguousarray(chunk[:, : head.width]))
+                numbers = self._holders(entry.rule, chunk)
                 known = numbers >= 0
                 known[known] = head.is_alive(numbers[known])
                 if self._ranked:
@@ -126,6 +126,19 @@ class Rederive:
                     known &= kept == self._fingerprints(entry.rule, chunk[:, head.width :])
                 if known.any():
                     doubtful[stratum.rules[entry.rule].relation].append(numbers[known])
+
+    def _holders(self, rule: int, chunk: Ints) -> Ints:
+        """Return the rows that derivations support: the derived row, or whatever row is best in its group.
+
+        A best row may rest on a derivation of a worse value, which made its group and was then improved through itself;
+        so every derivation into a group counts, whatever its value.
+        """
+        stratum = self._stratum
+        best = stratum.best.get(stratum.rules[rule].relation)
+        if best is not None:
+            return best.holders(chunk)
+        head = stratum.head(rule)
+        return head.find(np.ascontiguousarray(chunk[:, : head.width]))
 
     def _fall(self, doubtful: Rows) -> Rows:
         fallen = self._nothing()
