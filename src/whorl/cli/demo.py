@@ -150,7 +150,7 @@ def _farewell(path: Path, epochs: int, seed: int) -> str:
     shown = path.relative_to(here) if path.is_relative_to(here) else path
     return (
         "\nIn each epoch the reference evaluator computed every view afresh, and printed the difference.\n"
-        "A kernel that only follows the change does not exist yet.\n"
+        "With --strategy auto, whorl replay follows the change instead.\n"
         f"\nThe program: {shown}\n"
         f"Another run: whorl demo network --seed {seed + 1}\n"
         "Keep program and changes, edit them, run them again:\n"
