@@ -29,7 +29,7 @@ from whorl.model.values import Term, Value, list_value, storable
 from whorl.oracle.session import Oracle
 from whorl.syntax.deltas import format_deltas, parse_deltas
 
-PROGRAMS, DELTAS = 12_000, 8_000
+PROGRAMS, DELTAS = 8_000, 12_000
 LIMITS = Limits(rounds=50, tuples=2_000, depth=50)
 PATIENCE_S = 5.0  # what one mutant may take
 
