@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import networkx
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,7 +44,7 @@ def _check(case: Case, solve: Solve) -> None:
         assert found == expected, program.text
 
 
-@settings(max_examples=200)
+@settings(max_examples=250)
 @given(cases(LOGIC))
 def test_clingo_finds_the_same_views(case: Case) -> None:
     _check(case, asp.solve)
@@ -53,6 +54,16 @@ def test_clingo_finds_the_same_views(case: Case) -> None:
 @given(cases(RELATIONAL))
 def test_duckdb_finds_the_same_views(case: Case) -> None:
     _check(case, Database().solve)
+
+
+@pytest.mark.slow
+def test_clingo_finds_the_same_views_at_length() -> None:
+    @settings(max_examples=3_000)
+    @given(cases(LOGIC))
+    def check(case: Case) -> None:
+        _check(case, asp.solve)
+
+    check()
 
 
 STEPS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,15 +71,28 @@ def test_any_rewrites_give_the_same_deltas_over_windows(case: Case, subsets: lis
 
 
 # Programs in which these two rewrites fire, or nearly do, are rare among all.
+CHOICES = Shape(kinds=frozenset({"choice"}), max_strata=1)
+QUERIES = Shape(kinds=frozenset({"join", "recursion", "aggregate", "best"}), queried=True)
 
 
 @settings(max_examples=300)
-@given(cases(Shape(kinds=frozenset({"choice", "join"}), max_strata=2)))
+@given(cases(CHOICES))
 def test_selection_in_recursion_gives_the_same_deltas(case: Case) -> None:
     _check(case, [_only("select_in_recursion")])
 
 
 @settings(max_examples=200)
-@given(cases(Shape(kinds=frozenset({"join", "recursion", "aggregate", "best"}), queried=True)))
+@given(cases(QUERIES))
 def test_magic_sets_give_the_same_deltas(case: Case) -> None:
     _check(case, [_only("magic_sets")])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [PLAIN, WINDOWED, CHOICES, QUERIES], ids=["plain", "windowed", "choices", "queries"])
+def test_any_rewrites_give_the_same_deltas_at_length(shape: Shape) -> None:
+    @settings(max_examples=1_000)
+    @given(cases(shape), SUBSETS)
+    def check(case: Case, subsets: list[frozenset[str]]) -> None:
+        _check(case, (*SINGLE, *subsets))
+
+    check()
