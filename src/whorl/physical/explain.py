@@ -16,7 +16,18 @@ def explain_physical(plan: PhysicalPlan) -> str:
         lines.extend(_stratum(stratum))
     for output in plan.outputs:
         lines.append(f"Output {output.name} = {output.relation}")
+    lines.extend(explain_placement(plan))
     return "\n".join(lines)
+
+
+def explain_placement(plan: PhysicalPlan) -> Iterator[str]:
+    """Yield where the tuples of each relation live when there are several partitions."""
+    yield "Placement"
+    for name, placed in sorted(plan.placement.items()):
+        place = "copied"
+        if placed.column is not None:
+            place = f"split by column {placed.column + 1} ({plan.relations[name].columns[placed.column].name})"
+        yield f"  {name}: {place}: {placed.reason}"
 
 
 def _stratum(stratum: PhysicalStratum) -> Iterator[str]:

@@ -14,6 +14,7 @@ from whorl.analysis.program import Relation
 from whorl.logical.plan import Contribution, Filter, Fixpoint, Join, LogicalPlan, Output, RulePlan
 from whorl.model.schema import Column
 from whorl.model.types import Type
+from whorl.physical.placement import place_relations
 from whorl.physical.plan import Best, Cell, PhysicalPlan, PhysicalRule, PhysicalStratum
 from whorl.physical.rules import NotVectorized, build_rule, expr_type, infer_variables
 from whorl.physical.strategies import check_strategy, choose_strategy
@@ -27,7 +28,7 @@ def lower_plan(plan: LogicalPlan, strategy: str = "auto") -> PhysicalPlan:
     for stratum in plan.strata:
         lowering.stratum(stratum)
     outputs = tuple(lowering.output(output) for output in plan.outputs)
-    return PhysicalPlan(plan, lowering.relations, tuple(lowering.strata), outputs)
+    return place_relations(PhysicalPlan(plan, lowering.relations, tuple(lowering.strata), outputs))
 
 
 class _Lowering:

@@ -8,7 +8,7 @@ the entry binds best, and each join is a look-up in an index.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from whorl.analysis.program import Relation
 from whorl.logical.plan import Contribution, Fixpoint, LogicalPlan, Output, RulePlan, Step
@@ -21,7 +21,8 @@ class PhysicalRule:
     """A rule with its entries.
 
     `atoms` are the relations that the body reads, in the order of the text, with whether positively. `at_atom[i]` is
-    what remains to be done after atom i is bound, `at_head` what finds the derivations of a given row.
+    what remains to be done after atom i is bound, `at_head` what finds the derivations of a given row. `owned` is the
+    column of the head that says which partition a derived row belongs to, where the body alone does not.
     """
 
     rule: RulePlan
@@ -30,6 +31,7 @@ class PhysicalRule:
     at_head: tuple[Step, ...]
     at_nothing: tuple[Step, ...]
     types: Mapping[str, Type]
+    owned: int | None = None
 
     @property
     def relation(self) -> str:
@@ -92,10 +94,24 @@ class PhysicalStratum:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the tuples of a relation live: with the owner of their value in a column, or (None) in every partition."""
+
+    column: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class PhysicalPlan:
-    """A whole program, ready to run in a partition."""
+    """A whole program, ready to run in partitions."""
 
     logical: LogicalPlan
     relations: Mapping[str, Relation]
     strata: tuple[PhysicalStratum, ...]
     outputs: tuple[Output, ...]
+    placement: Mapping[str, Placed] = field(default_factory=dict)
+
+    def split_column(self, relation: str) -> int | None:
+        """Return the column by which a relation is split, None if it is copied."""
+        placed = self.placement.get(relation)
+        return None if placed is None else placed.column
