@@ -13,7 +13,9 @@ from typing import TypeVar
 from whorl.analysis.program import Relation
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.names import suggest
+from whorl.logical.batches import fit_batch, learn_batch_types
 from whorl.logical.plan import LogicalPlan
+from whorl.model.batch import Batch, batch_of
 from whorl.model.delta import Change, Epoch
 from whorl.model.types import Type, type_of
 from whorl.model.values import Row, Value, format_row, storable
@@ -31,13 +33,18 @@ class Checked:
     changes: tuple[Change, ...]
     time: int | None
     data_types: Mapping[str, Sequence[Type]]
+    batches: tuple[Batch, ...] = ()
 
 
 class Intake:
-    """Checks epochs. ``compile_plan`` is called again when data tells the types of undeclared columns."""
+    """Checks epochs. ``compile_plan`` is called again when data tells the types of undeclared columns.
 
-    def __init__(self, compile_plan: Compile) -> None:
+    Batches become rows, unless the caller takes them as they are (``columnar``).
+    """
+
+    def __init__(self, compile_plan: Compile, *, columnar: bool = False) -> None:
         self._compile = compile_plan
+        self._columnar = columnar
         self._data_types: Mapping[str, Sequence[Type]] = {}
         self._started = False
         self.plan = compile_plan({})
@@ -45,13 +52,17 @@ class Intake:
 
     def take(self, epoch: Epoch) -> Checked:
         """Return an epoch in checked form; the first one brings the facts of the program along."""
+        epoch = epoch if self._columnar else epoch.by_row()
         changes = list(epoch.changes)
         if not self._started:
             changes = [Change(fact.relation, fact.row, 1) for fact in self.plan.program.facts] + changes
         data_types = self._learn_types(changes)
+        for batch in epoch.batches:
+            learn_batch_types(batch, self.relation(batch.relation), data_types)
         plan = self.plan if data_types == self._data_types else self._compile(data_types)
         rows = tuple(_at_line(change, lambda c: _check(c, plan, data_types)) for change in changes)
-        return Checked(plan, rows, self._event_time(epoch, rows), data_types)
+        batches = tuple(_check_whole(batch, plan, data_types) for batch in epoch.batches)
+        return Checked(plan, rows, self._event_time(epoch, rows, batches), data_types, batches)
 
     def keep(self, checked: Checked) -> None:
         """Take over what an epoch that succeeded has told."""
@@ -83,7 +94,7 @@ class Intake:
                     types[position] = type_of(value) if fixed is Type.UNKNOWN else fixed
         return learnt
 
-    def _event_time(self, epoch: Epoch, changes: Sequence[Change]) -> int | None:
+    def _event_time(self, epoch: Epoch, changes: Sequence[Change], batches: Sequence[Batch]) -> int | None:
         if epoch.time is not None:
             if self.time is not None and epoch.time < self.time:
                 raise UserError("E505", None, current=self.time, found=epoch.time)
@@ -93,6 +104,9 @@ class Intake:
             stamp = change.row[0] if change.row else None
             if change.weight > 0 and self.plan.relations[change.relation].timed and isinstance(stamp, int):
                 times.append(stamp)
+        for batch in batches:
+            if batch.weight > 0 and batch.count and self.plan.relations[batch.relation].timed:
+                times.append(int(batch.columns[0].data.max()))
         return max(times, default=None)
 
 
@@ -109,6 +123,16 @@ def _check(change: Change, plan: LogicalPlan, data_types: DataTypes) -> Change:
     relation = plan.program.relations[change.relation]
     types = data_types.get(relation.name) or [column.type for column in relation.columns]
     return Change(change.relation, check_row(relation, types, change.row), change.weight, change.line)
+
+
+def _check_whole(batch: Batch, plan: LogicalPlan, data_types: DataTypes) -> Batch:
+    relation = plan.program.relations[batch.relation]
+    types = data_types.get(relation.name) or [column.type for column in relation.columns]
+    expected = [Type.TIMESTAMP, *types] if relation.lifted else list(types)
+    fitting = fit_batch(batch, expected)
+    if fitting is not None:
+        return fitting
+    return batch_of(batch.relation, [check_row(relation, types, row) for row in batch.rows()], batch.weight)
 
 
 def check_row(relation: Relation, types: Sequence[Type], row: Row) -> Row:

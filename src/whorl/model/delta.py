@@ -7,9 +7,13 @@ did to one view: exactly the rows that appeared and those that vanished, each so
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from whorl.model.values import Row, row_key
+
+if TYPE_CHECKING:
+    from whorl.model.batch import Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +28,21 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One input batch; `time` moves the event time when given."""
+    """One input batch; `time` moves the event time when given.
+
+    Changes come row by row, then as whole columns in `batches`; either may be empty.
+    """
 
     number: int
     changes: tuple[Change, ...]
     time: int | None = None
     line: int = field(default=0, compare=False)
+    batches: tuple[Batch, ...] = ()
+
+    def by_row(self) -> Epoch:
+        """Return the epoch with every change as a row of its own."""
+        rows = (Change(batch.relation, row, batch.weight) for batch in self.batches for row in batch.rows())
+        return replace(self, changes=(*self.changes, *rows), batches=()) if self.batches else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,59 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from whorl.analysis.program import Relation
-from whorl.kernel.state.relation import Ints, StoredRelation
+from whorl.kernel.state.distinct import distinct
+from whorl.kernel.state.relation import Ints, Mask, StoredRelation
 from whorl.model.report import InputCounts
+from whorl.model.values import Row
 
 NEVER = np.iinfo(np.int64).min  # the time of a fact that arrived before event time was known
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of the rows of a base relation, by number; the queues that wait for them follow from it."""
+
+    present: Mask
+    times: Ints
+    arrived: Ints
+    arrivals: int
+    boundary: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FactRows:
+    """Facts that leave their partition: rows of plain values, which of them views see, and what is known of them."""
+
+    rows: list[Row]
+    shown: Mask
+    facts: Facts
+
+    def take(self, wanted: Mask) -> FactRows:
+        """Return some of the facts."""
+        rows = [row for row, keep in zip(self.rows, wanted.tolist(), strict=True) if keep]
+        known = self.facts
+        some = replace(known, present=known.present[wanted], times=known.times[wanted], arrived=known.arrived[wanted])
+        return FactRows(rows, self.shown[wanted], some)
+
+
+def join_facts(parts: Sequence[FactRows]) -> FactRows:
+    """Return the facts of several partitions as one."""
+    known = [part.facts for part in parts]
+    joined = Facts(
+        np.concatenate([each.present for each in known]),
+        np.concatenate([each.times for each in known]),
+        np.concatenate([each.arrived for each in known]),
+        max(each.arrivals for each in known),
+        known[0].boundary,
+    )
+    rows = [row for part in parts for row in part.rows]
+    return FactRows(rows, np.concatenate([part.shown for part in parts]), joined)
 
 
 class BaseFacts:
@@ -45,12 +89,50 @@ class BaseFacts:
         self._untimed: list[Ints] = []
         self._undo: list[Callable[[], None]] = []
 
+    def time_of(self, number: int) -> int | None:
+        """Return the time of a fact, None if it has none."""
+        time = int(self._times[number]) if number < len(self._times) else NEVER
+        return None if time == NEVER else time
+
+    def is_present(self, number: int) -> bool:
+        """Whether a fact has arrived and not gone; views may see it only later."""
+        return number < len(self._present) and bool(self._present[number])
+
     @property
     def _timed_window(self) -> int | None:
         window = self.relation.window
         if window is not None and not window.counted:
             return window.size
         return self.relation.ttl
+
+    def save(self) -> Facts:
+        """Return what is known of the stored rows."""
+        self._reserve()
+        count = self.stored.count
+        return Facts(self._present[:count], self._times[:count], self._arrived[:count], self._arrivals, self._boundary)
+
+    def load(self, facts: Facts) -> None:
+        """Go on from facts about the stored rows, which are alive as views see them."""
+        self.clear()
+        self._reserve()
+        count = self.stored.count
+        self._present[:count], self._times[:count], self._arrived[:count] = facts.present, facts.times, facts.arrived
+        self._arrivals, self._boundary = facts.arrivals, facts.boundary
+        hidden = np.flatnonzero(self._present[:count] != self.stored.is_alive(np.arange(count)))
+        self._dirty = [hidden] if len(hidden) else []
+        present = np.flatnonzero(self._present[:count])
+        if self._keys:
+            keys = self.stored.read(present)[:, list(self._keys)]
+            self._by_key = {tuple(key): number for key, number in zip(keys.tolist(), present.tolist(), strict=True)}
+        window = self.relation.window
+        if window is not None and window.counted:
+            self._alive = len(present)
+            line = present[np.argsort(self._arrived[present])]
+            self._line.extend(zip(self._arrived[line].tolist(), line.tolist(), strict=True))
+        if self._timed_window is not None:
+            timed = self._times[present] != NEVER
+            self._wait(present[timed])
+            self._untimed = [present[~timed]] if not timed.all() else []
 
     def keep(self) -> None:
         """Close an epoch that succeeded."""
@@ -119,7 +201,7 @@ class BaseFacts:
             self._arrive(numbers, times, counts)
 
     def _arrive(self, numbers: Ints, times: Ints | None, counts: InputCounts) -> None:
-        unique = np.unique(numbers)
+        unique = distinct(numbers)
         self._remember(unique)
         new = unique[~self._present[unique]]
         counts.inserted += len(new)
@@ -127,7 +209,7 @@ class BaseFacts:
         self._present[new] = True
         self._times[new] = NEVER
         arrivals = range(self._arrivals + 1, self._arrivals + 1 + len(numbers))
-        self._arrived[numbers] = arrivals
+        self._arrived[numbers] = np.arange(arrivals.start, arrivals.stop)
         self._arrivals += len(numbers)
         self._dirty.append(unique)
         window = self.relation.window
@@ -139,13 +221,17 @@ class BaseFacts:
 
     def _stamp(self, numbers: Ints, times: Ints | int) -> None:
         """Raise the times of facts, and let them wait for their end."""
-        self._remember(np.unique(numbers))
+        self._remember(distinct(numbers))
         np.maximum.at(self._times, numbers, times)
         if self._timed_window is None or not len(numbers):
             return
         if isinstance(times, np.ndarray) and (times == NEVER).any():
             self._untimed.append(numbers)
             return
+        self._wait(numbers)
+
+    def _wait(self, numbers: Ints) -> None:
+        """Let facts wait for their end, by their times."""
         own = self._times[numbers]
         order = np.argsort(own, kind="stable")
         numbers, own = numbers[order], own[order]
@@ -169,7 +255,7 @@ class BaseFacts:
         numbers = self.stored.find(rows)
         self._reserve()
         known = numbers[numbers >= 0]
-        there = np.unique(known[self._present[known]])
+        there = distinct(known[self._present[known]])
         counts.deleted += len(there)
         counts.absent += len(rows) - len(there)
         self._forget(there)
@@ -205,7 +291,7 @@ class BaseFacts:
             time = heapq.heappop(self._due)
             waiting = self._waiting.pop(time)
             self._undo.append(partial(self._wait_again, time, waiting))
-            numbers = np.unique(np.concatenate(waiting))
+            numbers = distinct(np.concatenate(waiting))
             numbers = numbers[self._present[numbers] & (self._times[numbers] <= last)]
             expired += len(numbers)
             self._forget(numbers)
@@ -230,7 +316,7 @@ class BaseFacts:
         """Let views see what changed since the last time."""
         if not self._dirty:
             return
-        numbers = np.unique(np.concatenate(self._dirty))
+        numbers = distinct(np.concatenate(self._dirty))
         self._dirty = []
         present = self._present[numbers]
         self.stored.retire(numbers[~present])

@@ -7,13 +7,15 @@ type are numbered in the order of their arrival. Numbers are never taken back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from whorl.kernel.state.relation import Ints
+from whorl.model.batch import Values
 from whorl.model.types import Type
-from whorl.model.values import Row, Term, Value
+from whorl.model.values import Row, Term, Value, order_key
 
 _RAW = frozenset({Type.INTEGER, Type.TIMESTAMP, Type.BOOLEAN})
 
@@ -77,6 +79,17 @@ class Dictionary:
             return (np.array(values, np.float64) + 0.0).view(np.int64)
         return np.fromiter((self.number(value) for value in values), np.int64, len(values))
 
+    def encode_values(self, values: Values, kind: Type) -> Ints:
+        """Return a whole column as integers; of repeated values each is looked up once."""
+        if values.distinct is not None and kind is not Type.FLOAT and kind not in _RAW:
+            numbers = np.fromiter((self.number(value) for value in values.distinct), np.int64, len(values.distinct))
+            return numbers[values.data] if len(values) else np.empty(0, np.int64)
+        if values.distinct is None and kind in _RAW:
+            return values.data.astype(np.int64)
+        if values.distinct is None and kind is Type.FLOAT:
+            return (values.data.astype(np.float64) + 0.0).view(np.int64)
+        return self.encode_column(values.to_list(), kind)
+
     def decode_column(self, column: Ints, kind: Type) -> list[Value]:
         """Return the values of one column."""
         if kind is Type.BOOLEAN:
@@ -94,6 +107,36 @@ class Dictionary:
             return [()] * len(batch)
         columns = [self.decode_column(batch[:, column], kind) for column, kind in enumerate(types)]
         return list(zip(*columns, strict=True))
+
+    def sort_rows(self, batch: Ints, types: Sequence[Type]) -> Ints:
+        """Return a batch in the order of its values."""
+        if len(batch) < 2 or not types:
+            return batch
+        keys = [self._order(batch[:, column], kind) for column, kind in enumerate(types)]
+        return batch[np.lexsort(keys[::-1])]
+
+    def _order(self, column: Ints, kind: Type) -> npt.NDArray[Any]:
+        """Return numbers that sort as the values of a column do."""
+        if kind in _RAW:
+            return column
+        if kind is Type.FLOAT:
+            return as_floats(column)
+        numbers, places = np.unique(column, return_inverse=True)
+        keys = [order_key(self._values[number]) for number in numbers.tolist()]
+        ranks = np.empty(len(keys), np.int64)
+        ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+        return ranks[places]
+
+    def decode_values(self, column: Ints, kind: Type) -> Values:
+        """Return one column of a batch as a whole."""
+        if kind is Type.BOOLEAN:
+            return Values(kind, column.astype(np.bool_))
+        if kind in _RAW:
+            return Values(kind, np.ascontiguousarray(column))
+        if kind is Type.FLOAT:
+            return Values(kind, as_floats(column))
+        numbers, places = np.unique(column, return_inverse=True)
+        return Values(kind, places, tuple(self._values[number] for number in numbers.tolist()))
 
 
 def as_floats(column: Ints) -> npt.NDArray[np.float64]:
