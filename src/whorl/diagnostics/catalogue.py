@@ -223,6 +223,10 @@ CATALOGUE: dict[str, Entry] = {
     "E511": Entry(
         'function "{name}" returned {value}, not {expected:a}', "Called as {name}({args}).", "Return what it declares."
     ),
+    # E6: hosts
+    "E681": Entry(
+        "a program runs in one partition or more, not in {found}", "", "Give a number of partitions from 1 on."
+    ),
     # E7: files
     "E701": Entry('the file "{path}" cannot be read', "{reason}."),
     "E702": Entry('the file "{path}" is not UTF-8 text', "", "Save it as UTF-8."),

@@ -1,29 +1,43 @@
-"""The host in this process: epochs in, view deltas out, maintained by the kernel."""
+"""The host in this process: epochs in, view deltas out, maintained by one partition of the kernel or several."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
-from whorl.kernel.partition import Partition
-from whorl.logical.intake import Compile, Intake
+from whorl.diagnostics.errors import UserError
+from whorl.hosts.moving import move_facts
+from whorl.hosts.routing import merge_results, route_changes
+from whorl.kernel.partition import Partition, StepResult
+from whorl.logical.intake import Checked, Compile, Intake
 from whorl.logical.plan import LogicalPlan
+from whorl.model.batch import Values
 from whorl.model.delta import Epoch
 from whorl.model.limits import Limits
 from whorl.model.report import EpochReport
+from whorl.model.types import Type
 from whorl.model.values import Row
 from whorl.physical.lower import lower_plan
 from whorl.physical.plan import PhysicalPlan
 
 
 class InProcess:
-    """Maintains the views of a program in one partition."""
+    """Maintains the views of a program in partitions, which run one after the other."""
 
-    def __init__(self, compile_plan: Compile, limits: Limits | None = None, strategy: str = "auto") -> None:
-        self._intake = Intake(compile_plan)
+    def __init__(
+        self, compile_plan: Compile, limits: Limits | None = None, strategy: str = "auto", partitions: int = 1
+    ) -> None:
+        if partitions < 1:
+            raise UserError("E681", None, found=partitions)
+        self._intake = Intake(compile_plan, columnar=True)
         self._limits = limits or Limits()
         self._lower: Callable[[LogicalPlan], PhysicalPlan] = lambda plan: lower_plan(plan, strategy)
-        self._partition = Partition(self._lower(self._intake.plan), self._limits)
+        self._data_types: Mapping[str, Sequence[Type]] = {}
+        self._epoch = 0
+        physical = self._lower(self._intake.plan)
+        self._partitions = [
+            Partition(physical, self._limits, number=number, partitions=partitions) for number in range(partitions)
+        ]
 
     @property
     def plan(self) -> LogicalPlan:
@@ -32,27 +46,49 @@ class InProcess:
 
     @property
     def partition(self) -> Partition:
+        """The first partition: all of the state, if there is one only."""
+        return self._partitions[0]
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
         """The state."""
-        return self._partition
+        return tuple(self._partitions)
 
     @property
     def time(self) -> int | None:
         """The event time reached, None before the first."""
         return self._intake.time
 
+    @property
+    def epoch(self) -> int:
+        """The number of the last epoch, 0 before the first."""
+        return self._epoch
+
     def rows(self, view: str) -> set[Row]:
         """Return the rows of a view as of the last epoch."""
-        return self._partition.rows(view)
+        return set[Row]().union(*(partition.rows(view) for partition in self._holders(view)))
+
+    def columns(self, view: str) -> list[Values] | None:
+        """Return the rows of a view as columns, sorted, if one partition holds them all."""
+        holders = self._holders(view)
+        return holders[0].columns(view) if len(holders) == 1 else None
+
+    def _holders(self, view: str) -> Sequence[Partition]:
+        """Return the partitions that together hold each row of a view once."""
+        plan = self.partition.plan
+        name = next(output.relation for output in plan.outputs if output.name == view)
+        return self._partitions if plan.split_column(name) is not None else self._partitions[:1]
 
     def commit(self, epoch: Epoch) -> EpochReport:
-        """Apply one epoch; on an error nothing of it is kept."""
+        """Apply one epoch; on an error nothing of it is kept, in no partition."""
         started = perf_counter()
         checked = self._intake.take(epoch)
         if checked.plan is not self._intake.plan:
-            self._partition = Partition(self._lower(checked.plan), self._limits, self._partition)
+            self._partitions = move_facts(self._partitions, self._lower(checked.plan), self._limits)
             self._intake.plan = checked.plan
-        result = self._partition.step(checked.changes, checked.time)
+        result = self._step(checked)
         self._intake.keep(checked)
+        self._data_types, self._epoch = checked.data_types, epoch.number
         return EpochReport(
             epoch.number,
             epoch.time,
@@ -61,5 +97,20 @@ class InProcess:
             perf_counter() - started,
             result.work,
             result.seconds,
-            self._partition.nbytes,
+            sum(partition.nbytes for partition in self._partitions),
         )
+
+    def _step(self, checked: Checked) -> StepResult:
+        """Let every partition take its share; if one fails, undo what the others did."""
+        shares = route_changes(self.partition.plan, checked.changes, checked.batches, len(self._partitions))
+        results: list[StepResult] = []
+        try:
+            for partition, share in zip(self._partitions, shares, strict=True):
+                results.append(partition.prepare(share.changes, checked.time, share.batches))
+        except BaseException:
+            for partition in self._partitions[: len(results)]:
+                partition.roll_back()
+            raise
+        for partition in self._partitions:
+            partition.keep()
+        return merge_results(results)

@@ -1,7 +1,10 @@
 """One partition: changes of base relations in, changes of views out, an epoch at a time.
 
 An epoch is taken as a whole or not at all: if a stratum fails, every row is as alive as before, and what strategies
-keep beside the rows is built anew at the next epoch.
+keep beside the rows is built anew at the next epoch. `prepare` leaves the last word to the host, which calls `keep` or
+`roll_back` when it knows how the other partitions fared.
+
+Of a relation that every partition holds (see `whorl.physical.placement`), partition 0 alone reports the changes.
 """
 
 from __future__ import annotations
@@ -14,16 +17,18 @@ import numpy as np
 
 from whorl.diagnostics.errors import UserError
 from whorl.kernel.operators.pipeline import State
-from whorl.kernel.state.base import BaseFacts
+from whorl.kernel.state.base import BaseFacts, FactRows
 from whorl.kernel.state.dictionary import Dictionary, TermTooDeep
+from whorl.kernel.state.owner import Owner
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.kernel.strategies import build_strategy
 from whorl.kernel.strategies.stratum import Stratum
+from whorl.model.batch import Batch, Values
 from whorl.model.delta import Change, Delta
 from whorl.model.limits import Limits
 from whorl.model.report import InputCounts, Work
 from whorl.model.types import Type
-from whorl.model.values import Row, format_value, row_key
+from whorl.model.values import Row, format_value
 from whorl.physical.plan import PhysicalPlan
 
 
@@ -40,57 +45,95 @@ class StepResult:
 class Partition:
     """The state of one partition, and its only entry: `step`."""
 
-    def __init__(self, plan: PhysicalPlan, limits: Limits, previous: Partition | None = None) -> None:
+    def __init__(
+        self,
+        plan: PhysicalPlan,
+        limits: Limits,
+        previous: Partition | None = None,
+        *,
+        number: int = 0,
+        partitions: int = 1,
+    ) -> None:
         """Start from nothing, or with the base facts of a ``previous`` partition for another plan of the program."""
         self.plan = plan
+        self.number = number
+        self.partitions = partitions
         self._limits = limits
+        self._closed: dict[str, tuple[Ints, Ints]] = {}
         relations = {n: StoredRelation(n, [c.type for c in r.columns]) for n, r in plan.relations.items()}
-        self._base: dict[str, BaseFacts] = {}
-        self._stepped: bool = previous is not None and previous._stepped
+        self.base: dict[str, BaseFacts] = {}
+        self.stepped: bool = previous is not None and previous.stepped
         for relation in plan.logical.program.base_relations():
-            old = previous._base.get(relation.name) if previous is not None else None
+            old = previous.base.get(relation.name) if previous is not None else None
             if old is not None:
                 old.stored.types = relations[relation.name].types
                 relations[relation.name] = old.stored
                 old.relation = plan.relations[relation.name]
             stored = relations[relation.name]
-            self._base[relation.name] = old or BaseFacts(plan.relations[relation.name], stored)
+            self.base[relation.name] = old or BaseFacts(plan.relations[relation.name], stored)
         dictionary = previous.state.dictionary if previous is not None else Dictionary(limits.depth)
-        self.state: State = State(relations, dictionary, plan.logical.program.functions)
+        owner = Owner(number, partitions, dictionary) if partitions > 1 else None
+        self.state: State = State(relations, dictionary, plan.logical.program.functions, owner=owner)
         schemas = dict(plan.relations)
-        self._strategies = [
+        self.strategies = [
             build_strategy(Stratum(stratum, schemas, self.state, limits), plan.logical) for stratum in plan.strata
         ]
-        if self._stepped:  # bring the views to where they were, silently
-            for strategy in self._strategies:
-                strategy.step()
-            self._settle()
+        if self.stepped:
+            self.derive()
 
-    def step(self, changes: Sequence[Change], now: int | None) -> StepResult:
-        """Apply one epoch at event time ``now``; if it fails, leave everything as it was."""
+    def derive(self) -> None:
+        """Bring the views to where the base facts put them, silently."""
+        self.stepped = True
+        for strategy in self.strategies:
+            strategy.step()
+        self._settle()
+        self._closed = {}
+
+    def step(self, changes: Sequence[Change], now: int | None, batches: Sequence[Batch] = ()) -> StepResult:
+        """Apply one epoch at event time ``now``, ``batches`` last; if it fails, leave everything as it was."""
+        result = self.prepare(changes, now, batches)
+        self.keep()
+        return result
+
+    def prepare(self, changes: Sequence[Change], now: int | None, batches: Sequence[Batch] = ()) -> StepResult:
+        """Apply one epoch, so that it can still be undone; if it fails, it is."""
         try:
-            return self._step(changes, now)
+            return self._step(changes, batches, now)
         except BaseException:
-            self._roll_back()
+            self.roll_back()
             raise
 
-    def _roll_back(self) -> None:
+    def keep(self) -> None:
+        """Take over the epoch that was prepared."""
+        for facts in self.base.values():
+            facts.keep()
+        self._closed = {}
+        self.stepped = True
+
+    def roll_back(self) -> None:
+        """Undo the epoch that was prepared, or failed."""
+        for name, (appeared, vanished) in self._closed.items():
+            self.state.relations[name].reopen(appeared, vanished)
+        self._closed = {}
         for relation in self.state.relations.values():
             relation.roll_back()
-        for facts in self._base.values():
+        for facts in self.base.values():
             facts.roll_back()
-        for strategy in self._strategies:
+        for strategy in self.strategies:
             strategy.reset()
 
-    def _step(self, changes: Sequence[Change], now: int | None) -> StepResult:
+    def _step(self, changes: Sequence[Change], batches: Sequence[Batch], now: int | None) -> StepResult:
         self.state.work.__init__()  # type: ignore[misc]  # operators hold on to the object
         started = perf_counter()
         base = InputCounts()
-        for name, facts in self._base.items():
+        for name, facts in self.base.items():
             runs = list(self._runs(name, changes))
-            base.add(facts.apply(runs, now))
+            runs.extend(self._encode(batch) for batch in batches if batch.relation == name)
+            counts = facts.apply(runs, now)
+            if self._reports(name):
+                base.add(counts)
         entered = perf_counter()
-        for stratum, strategy in zip(self.plan.strata, self._strategies, strict=True):
+        for stratum, strategy in zip(self.plan.strata, self.strategies, strict=True):
             try:
                 strategy.step()
             except TermTooDeep as deep:
@@ -101,12 +144,13 @@ class Partition:
                 ) from None
         maintained = perf_counter()
         deltas = self._settle()
-        for facts in self._base.values():
-            facts.keep()
-        self._stepped = True
         done = perf_counter()
         seconds = {"input": entered - started, "maintain": maintained - entered, "output": done - maintained}
         return StepResult(deltas, base, replace(self.state.work), seconds)
+
+    def _reports(self, name: str) -> bool:
+        """Whether this partition speaks for a relation: for what it owns, or for what all hold alike."""
+        return self.number == 0 or self.plan.split_column(name) is not None
 
     def _types(self, name: str) -> list[Type]:
         return [column.type for column in self.plan.relations[name].columns]
@@ -128,6 +172,16 @@ class Partition:
             yield own[start].weight, self.state.dictionary.encode_rows(rows, self._types(name)), times
             start = stop
 
+    def _encode(self, batch: Batch) -> tuple[int, Ints, Ints | None]:
+        """Return a batch as one run of changes."""
+        relation = self.plan.relations[batch.relation]
+        times = batch.columns[0].data if relation.timed else None
+        columns = batch.columns[1:] if relation.lifted else batch.columns
+        rows = np.zeros((batch.count, max(len(columns), 1)), np.int64)
+        for position, kind in enumerate(self._types(batch.relation)):
+            rows[:, position] = self.state.dictionary.encode_values(columns[position], kind)
+        return batch.weight, rows, times
+
     def _settle(self) -> dict[str, Delta]:
         shown: dict[str, list[str]] = {}
         for output in self.plan.outputs:
@@ -137,20 +191,58 @@ class Partition:
             appeared, vanished = relation.settle()
             if not len(appeared) and not len(vanished):
                 continue
-            for view in shown.get(name, ()):
+            self._closed[name] = (appeared, vanished)
+            for view in shown.get(name, ()) if self._reports(name) else ():
                 deltas[view] = Delta(self._decode(name, appeared), self._decode(name, vanished))
         return deltas
 
     def _decode(self, name: str, numbers: Ints) -> tuple[Row, ...]:
-        batch = self.state.relations[name].read(numbers)
-        rows = self.state.dictionary.decode_rows(batch, self._types(name))
-        return tuple(sorted(rows, key=row_key))
+        types = self._types(name)
+        batch = self.state.dictionary.sort_rows(self.state.relations[name].read(numbers), types)
+        return tuple(self.state.dictionary.decode_rows(batch, types))
 
     def rows(self, view: str) -> set[Row]:
         """Return the rows of a view."""
         name = next(output.relation for output in self.plan.outputs if output.name == view)
         relation = self.state.relations[name]
         return set(self.state.dictionary.decode_rows(relation.read(relation.alive()), self._types(name)))
+
+    def columns(self, view: str) -> list[Values]:
+        """Return the rows of a view as columns, sorted; a relation without columns has one, of zeros."""
+        name = next(output.relation for output in self.plan.outputs if output.name == view)
+        relation = self.state.relations[name]
+        batch = self.state.dictionary.sort_rows(relation.read(relation.alive()), relation.types)
+        decode = self.state.dictionary.decode_values
+        return [decode(batch[:, at], kind) for at, kind in enumerate(relation.types)]
+
+    @property
+    def limits(self) -> Limits:
+        """What each stratum may use."""
+        return self._limits
+
+    def facts(self, name: str) -> BaseFacts:
+        """Return the facts of a base relation, with their times."""
+        return self.base[name]
+
+    def fact_rows(self, name: str) -> FactRows:
+        """Return the facts of a base relation, present or still shown, as plain values."""
+        relation, known = self.state.relations[name], self.base[name].save()
+        shown = relation.is_alive(np.arange(relation.count))
+        numbers = np.flatnonzero(known.present | shown)
+        rows = self.state.dictionary.decode_rows(relation.read(numbers), self._types(name))
+        facts = replace(
+            known, present=known.present[numbers], times=known.times[numbers], arrived=known.arrived[numbers]
+        )
+        return FactRows(rows, shown[numbers], facts)
+
+    def take_facts(self, name: str, facts: FactRows) -> None:
+        """Start a base relation, which must be empty, from facts as `fact_rows` gives them."""
+        relation = self.state.relations[name]
+        assert not relation.count, "facts are placed in a new partition"
+        numbers = relation.number(self.state.dictionary.encode_rows(facts.rows, self._types(name)))
+        relation.revive(numbers[facts.shown])
+        relation.settle()
+        self.base[name].load(facts.facts)
 
     @property
     def nbytes(self) -> int:

@@ -32,6 +32,12 @@ class Function:
     variadic: bool = False
     user: bool = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let built-in functions travel by name: what computes them is in every process."""
+        if not self.user:
+            return _builtin, (self.name,)
+        return Function, (self.name, self.parameters, self.result, self.compute, self.variadic, self.user)
+
     def accepts(self, count: int) -> bool:
         """Whether the function takes that many arguments."""
         return count >= len(self.parameters) if self.variadic else count == len(self.parameters)
@@ -54,6 +60,12 @@ class Function:
         """How the function is called."""
         parameters = ", ".join("any" if p is Type.UNKNOWN else str(p) for p in self.parameters)
         return f"{self.name}({parameters}{', ...' if self.variadic else ''})"
+
+
+def _builtin(name: str) -> Function:
+    from whorl.model.builtins import BUILTINS  # noqa: PLC0415 - it is made of the functions of this module
+
+    return BUILTINS[name]
 
 
 _PYTHON_TYPES: dict[object, Type] = {

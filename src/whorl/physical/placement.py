@@ -102,8 +102,10 @@ class _Search:
 
     def _place(self, name: str, *, recursive: bool) -> None:
         columns = self._columns(name)
-        if isinstance(columns, str):
-            self.chosen[name], self.reasons[name] = _COPIED, columns
+        if not columns:
+            counted = self._counts(name)
+            self.chosen[name] = _COPIED
+            self.reasons[name] = "its window counts all arrivals" if counted else "it has no column to split by"
             return
         blocked: list[Link] = []
         for column in columns:
@@ -139,18 +141,20 @@ class _Search:
             return f"{_heads(needing[:1])} needs all of it"
         return f"no column of it serves {_heads(outside)}"
 
-    def _columns(self, name: str) -> list[int] | str:
-        """Return the columns that a relation may be split by, the best first; or why there are none."""
+    def _counts(self, name: str) -> bool:
+        """Whether facts of a relation live by the number of arrivals."""
+        relation = self.plan.relations[name]
+        return relation.base and relation.window is not None and relation.window.counted
+
+    def _columns(self, name: str) -> list[int]:
+        """Return the columns that a relation may be split by, the best first."""
+        if self._counts(name):
+            return []
         relation = self.plan.relations[name]
         columns = [c for c in range(len(relation.columns)) if c not in relation.aggregates]
-        if relation.base:
-            if relation.window is not None and relation.window.counted:
-                return "its window counts all arrivals"
-            if any(column.key for column in relation.columns):
-                columns = [c for c in columns if relation.columns[c].key]
+        if relation.base and any(column.key for column in relation.columns):
+            columns = [c for c in columns if relation.columns[c].key]
         columns = [c for c in columns if all(c in group for group in self._groups(name))]
-        if not columns:
-            return "it has no column to split by"
         own = [link for link in self.links if link.head == name]
         shared = {
             c: sum(1 for link in own for place in link.aligned.get(c, ()) if link.atoms[place[0]][1]) for c in columns
@@ -188,8 +192,7 @@ class _Search:
         if head is None:
             if not split:
                 return None
-            columns = self._columns(link.head)
-            options = [] if isinstance(columns, str) else columns
+            options = self._columns(link.head)
             return [(link.head, c) for c in options if all(place in link.aligned.get(c, ()) for place in split)]
         if head == _COPIED:
             return [] if split else None

@@ -27,6 +27,7 @@ from whorl.kernel.operators.expressions import (
     fit,
 )
 from whorl.kernel.state.dictionary import Dictionary
+from whorl.kernel.state.owner import Owner
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.logical.plan import AntiJoin, Contribution, Extend, Filter, Join, Lacks, Step, Unnest
 from whorl.logical.steps import step_uses
@@ -49,6 +50,7 @@ class State:
     dictionary: Dictionary
     functions: Mapping[str, Function]
     work: Work = field(default_factory=Work)
+    owner: Owner | None = None  # which partition this is, if there are several
 
 
 class Operator(Protocol):
@@ -277,6 +279,7 @@ class _Builder:
         self._used_at_end = used | set(outputs)
         self.names: list[str] = []
         self.operators: list[Operator] = []
+        self.owned: str | None = None  # a variable whose value the partition must own, until that is checked
 
     def scope(self) -> Scope:
         places = {name: place for place, name in enumerate(self.names)}
@@ -287,6 +290,13 @@ class _Builder:
         for step in self._steps[at + 1 :]:
             later |= step_uses(step)
         return later
+
+    def check_owner(self) -> None:
+        """Drop the lines of other partitions, as soon as the variable that tells is there."""
+        owner = self._state.owner
+        if owner is not None and self.owned in self.names:
+            self.operators.append(KeepLines(_owns(owner, self.names.index(self.owned), self._types[self.owned])))
+            self.owned = None
 
     def add(self, at: int, step: Step, atom: int | None) -> None:
         if isinstance(step, Join):
@@ -414,6 +424,10 @@ def _equals(column: int, number: int) -> Condition:
     return lambda batch: batch[:, column] == number
 
 
+def _owns(owner: Owner, column: int, kind: Type) -> Condition:
+    return lambda batch: owner.owns(batch[:, column], kind)
+
+
 def compile_at_atom(rule: PhysicalRule, atom: int, state: State, kinds: Sequence[Type], *, trace: bool) -> Pipeline:
     """Compile the entry of a rule at an atom.
 
@@ -451,9 +465,16 @@ def _compile(
     outputs = [*(arg.name for arg in args if isinstance(arg, ast.Variable)), *numbers] if plain else []
     used = set(numbers).union(*(variable_names(arg) for arg in args))
     builder = _Builder(state, rule.types, steps, outputs, used)
+    owned = args[rule.owned] if rule.owned is not None else None
+    early = isinstance(owned, ast.Variable) and rule.types.get(owned.name) is kinds[rule.owned or 0]
+    builder.owned = owned.name if early and isinstance(owned, ast.Variable) else None
     builder.enter(entered, entered_kinds, entered_names)
     _add_steps(builder, rule, steps)
-    return builder.finish(args, kinds, numbers)
+    pipeline = builder.finish(args, kinds, numbers)
+    if state.owner is None or rule.owned is None or early:
+        return pipeline
+    check = KeepLines(_owns(state.owner, rule.owned, kinds[rule.owned]))
+    return Pipeline([*builder.operators, check], pipeline.width)
 
 
 HEAD = "#head"
@@ -507,9 +528,11 @@ def _compile_values_at_head(
 
 def _add_steps(builder: _Builder, rule: PhysicalRule, steps: tuple[Step, ...]) -> None:
     atoms = [step for step, _positive in rule.atoms]
+    builder.check_owner()
     for at, step in enumerate(steps):
         atom = next((number for number, other in enumerate(atoms) if other is step), None)
         builder.add(at, step, atom)
+        builder.check_owner()
 
 
 def row_name(atom: int) -> str:

@@ -13,6 +13,7 @@ from whorl.kernel.arrays import rowset
 from whorl.model.types import Type
 
 Ints: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 ROOM = 0.7
 _SMALL_BITS = 6
 
@@ -207,6 +208,12 @@ class StoredRelation:
         appeared, vanished = np.empty(len(changed), np.int64), np.empty(len(changed), np.int64)
         both = rowset.settle(changed, self.arrays, appeared, vanished)
         return appeared[: both >> 32], vanished[: both & 0xFFFFFFFF]
+
+    def reopen(self, appeared: Ints, vanished: Ints) -> None:
+        """Take a settled epoch back to where it was before."""
+        self._flags[appeared] = rowset.NEW
+        self._flags[vanished] = rowset.OLD
+        self._changed = [appeared, vanished]
 
     def roll_back(self) -> None:
         """Undo the epoch: let NEW equal OLD again."""
