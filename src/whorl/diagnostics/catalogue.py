@@ -223,10 +223,70 @@ CATALOGUE: dict[str, Entry] = {
     "E511": Entry(
         'function "{name}" returned {value}, not {expected:a}', "Called as {name}({args}).", "Return what it declares."
     ),
+    # E6: sessions, input and output
+    "E601": Entry('the program has no view "{name}"', "", "{hint}"),
+    "E602": Entry(
+        'column {column} of "{name}" has no value in {place}', "", "Leave such rows out, or fill in a value."
+    ),
+    "E603": Entry('the columns of {where} do not fit "{name}"', "Found {found}; expected {expected}.", "{hint}"),
+    "E604": Entry(
+        '{place} for "{name}" is {found}, not a row',
+        "",
+        'Give a tuple with a value for each attribute, as ("a",), or a dict by column name.',
+    ),
+    "E605": Entry('column {column} of "{name}" holds {expected:a}, not {found}', "It stands in {place}."),
+    "E606": Entry("the session is closed", "", "Open another with whorl.open."),
+    "E607": Entry(
+        'column {column} of "{name}" has the Arrow type {found}', "No type of the language fits.", "Convert it first."
+    ),
+    "E608": Entry(
+        '"{name}" cannot take rows from {found:a}',
+        "",
+        "Give a list of tuples or dicts, an Arrow table, or a pandas or Polars frame.",
+    ),
+    "E609": Entry("to_pandas needs pandas, which is not installed", "", "Install it, or use to_arrow."),
+    "E620": Entry(
+        'the format of "{path}" is not known',
+        "Files end in {known}.",
+        "Rename the file, or convert it.",
+    ),
+    "E621": Entry('the folder "{path}" holds no input', "Files end in {known}."),
+    "E622": Entry("{place} is not {format}", "{reason}."),
+    "E623": Entry("{place} has the operation {found}", "", 'Write "+" to insert and "-" to delete.'),
+    "E624": Entry(
+        '"{path}" has a column "epoch", which --every does not follow', "", "Drop the column, or the option."
+    ),
+    "E625": Entry(
+        "no stream of the input has timestamps for --every", "", "Declare an input as a STREAM, or drop the option."
+    ),
+    "E626": Entry('"{path}" cannot be written', "{reason}."),
+    "E627": Entry(
+        'view "{name}" differs from the reference after epoch {epoch}',
+        "{difference}.",
+        "This is a fault in Whorl. Report it with the program and the input.",
+    ),
+    # E661: benchmarks
+    "E661": Entry('there is no benchmark case "{name}"', "", "{hint}"),
+    "E662": Entry('the folder "{path}" for the results cannot be written', "{reason}."),
     # E6: hosts
     "E681": Entry(
         "a program runs in one partition or more, not in {found}", "", "Give a number of partitions from 1 on."
     ),
+    "E682": Entry('the folder "{path}" holds no snapshot', "{reason}.", "Give a folder that a session was saved to."),
+    "E683": Entry(
+        'the snapshot in "{path}" has format version {found}',
+        "This version of Whorl reads version {expected}.",
+        "Save it anew with a version of Whorl that reads it.",
+    ),
+    "E684": Entry(
+        'the snapshot in "{path}" belongs to another program',
+        "It was saved for a program with the fingerprint {found}; this program has {expected}.",
+        "Restore it with the program it was saved for, or start anew.",
+    ),
+    "E685": Entry(
+        'the file "{path}" of a snapshot is damaged', "{reason}.", "Restore the file from a copy, or start anew."
+    ),
+    "E686": Entry('the snapshot cannot be written to "{path}"', "{reason}."),
     # E7: files
     "E701": Entry('the file "{path}" cannot be read', "{reason}."),
     "E702": Entry('the file "{path}" is not UTF-8 text', "", "Save it as UTF-8."),
@@ -240,6 +300,6 @@ SECTIONS = {
     "E3": "Safety, stratification and windows",
     "E4": "Planning",
     "E5": "Execution",
-    "E6": "Hosts",
+    "E6": "Sessions and hosts",
     "E7": "Files and connectors",
 }

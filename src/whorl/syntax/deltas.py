@@ -132,6 +132,15 @@ def parse_fact(text: str) -> tuple[str, Row]:
     return change.relation, change.row
 
 
+def parse_value(text: str) -> Value | None:
+    """Read one value, as `[1, "a"]`; None if the text is none."""
+    try:
+        row = _parse_change(f"+value({text})", 0).row
+    except _Malformed:
+        return None
+    return row[0] if len(row) == 1 else None
+
+
 def _tokens(text: str, position: int) -> Iterator[tuple[str, str, int]]:
     while position < len(text):
         token = _TOKEN.match(text, position)

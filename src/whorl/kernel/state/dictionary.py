@@ -51,6 +51,17 @@ class Dictionary:
             self._values.append(value)
         return known
 
+    def values(self) -> list[Value]:
+        """Return all values, in the order of their numbers."""
+        return self._values
+
+    def load(self, values: list[Value]) -> None:
+        """Take over values with their numbers."""
+        assert not self._values, "only an empty dictionary can take others' numbers"
+        for number, value in enumerate(values):
+            self._numbers[value if isinstance(value, str | Term) else (type(value), value)] = number
+        self._values = values
+
     def value(self, number: int) -> Value:
         """Return the value with a number."""
         return self._values[number]
@@ -82,13 +93,23 @@ class Dictionary:
     def encode_values(self, values: Values, kind: Type) -> Ints:
         """Return a whole column as integers; of repeated values each is looked up once."""
         if values.distinct is not None and kind is not Type.FLOAT and kind not in _RAW:
-            numbers = np.fromiter((self.number(value) for value in values.distinct), np.int64, len(values.distinct))
-            return numbers[values.data] if len(values) else np.empty(0, np.int64)
+            numbers = self._number_strings if values.type is Type.STRING else self._number_each
+            return numbers(values.distinct)[values.data] if len(values) else np.empty(0, np.int64)
         if values.distinct is None and kind in _RAW:
             return values.data.astype(np.int64)
         if values.distinct is None and kind is Type.FLOAT:
             return (values.data.astype(np.float64) + 0.0).view(np.int64)
         return self.encode_column(values.to_list(), kind)
+
+    def _number_each(self, distinct: Sequence[Value]) -> Ints:
+        return np.fromiter((self.number(value) for value in distinct), np.int64, len(distinct))
+
+    def _number_strings(self, distinct: Sequence[Value]) -> Ints:
+        """Number distinct strings: all that are new at once."""
+        fresh = [value for value in distinct if value not in self._numbers]
+        self._numbers.update(zip(fresh, range(len(self._values), len(self._values) + len(fresh)), strict=True))
+        self._values.extend(fresh)
+        return np.fromiter(map(self._numbers.__getitem__, distinct), np.int64, len(distinct))
 
     def decode_column(self, column: Ints, kind: Type) -> list[Value]:
         """Return the values of one column."""

@@ -1,0 +1,1 @@
+"""Sources and sinks: rows, Arrow data, frames and files in; files out."""
