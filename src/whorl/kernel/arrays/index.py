@@ -2,7 +2,8 @@
 
 An index is the tuple (table, slots, arena, meta, columns). `slots` has a line for each key: a row that holds it, and
 the start, length and capacity of its vector of row numbers in `arena`. An entry of `table` is -1 or the number of a
-slot. A vector that is full moves to the end of the arena with twice the room. Rows that died stay in the vectors;
+slot. While a key is one column of small numbers, `meta` says direct, and the key itself is the place in the table;
+else places follow from the key's hash. A vector that is full moves to the end of the arena with twice the room. Rows that died stay in the vectors;
 probing looks at their flags.
 """
 
@@ -15,7 +16,7 @@ from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inli
 from whorl.kernel.arrays.rowset import NARROW, RELATION, cell, mix, read_column
 
 REP, START, LENGTH, CAPACITY = 0, 1, 2, 3
-SLOTS, USED, BITS = 0, 1, 2  # places in `meta`: slots taken, arena taken, bits of the table
+SLOTS, USED, BITS, DIRECT = 0, 1, 2, 3  # places in `meta`: slots taken, arena taken, bits of the table, direct or not
 INDEX = types.Tuple((INT32S, ROWS, INT32S, INTS, INTS))  # type: ignore[no-untyped-call]
 ROW_NUMBER = -1  # in `wants`: the number of the row itself
 BLOCK = 256
@@ -69,14 +70,21 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
     narrow = relation_meta[NARROW] != 0
     mask = table.size - 1
     shift = np.uint64(64 - meta[BITS])
+    direct = meta[DIRECT] != 0
     for line in range(low, high):
-        place = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
-        slot = np.int64(table[place])
-        while slot != EMPTY and not same_stored(rows, line, slots[slot, REP], columns, narrow):
-            place = (place + 1) & mask
+        if direct:
+            place = cell(rows, line, columns[0], narrow)
+            if place < 0 or place >= table.size:
+                return line
             slot = np.int64(table[place])
+        else:
+            place = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
+            slot = np.int64(table[place])
+            while slot != EMPTY and not same_stored(rows, line, slots[slot, REP], columns, narrow):
+                place = (place + 1) & mask
+                slot = np.int64(table[place])
         if slot == EMPTY:
-            if meta[SLOTS] == slots.shape[0] or 10 * (meta[SLOTS] + 1) > 7 * table.size:
+            if meta[SLOTS] == slots.shape[0] or (not direct and 10 * (meta[SLOTS] + 1) > 7 * table.size):
                 return line
             slot = meta[SLOTS]
             slots[slot, REP] = line
@@ -120,13 +128,20 @@ def rehash_keys(relation, index):  # type: ignore[no-untyped-def]
 def find_slots(left, low, high, keys, index, relation, found):  # type: ignore[no-untyped-def]
     """Put the slot of each line's key into ``found``, -1 if no row holds it.
 
-    A key of one column, the common case, has its own loop without calls.
+    Keys of one column, the common case, have their own loops without calls.
     """
     table, slots, _arena, meta, columns = index
     rows, _flags, _table, relation_meta = relation
     narrow = relation_meta[NARROW] != 0
     mask = table.size - 1
     shift = np.uint64(64 - meta[BITS])
+    if meta[DIRECT] != 0:
+        key = keys[0]
+        size = table.size
+        for at in range(low, high):
+            value = left[at, key]
+            found[at - low] = np.int64(table[value]) if 0 <= value < size else EMPTY
+        return
     if keys.size == 1:
         key = keys[0]
         word = columns[0] >> 1 if narrow else columns[0]

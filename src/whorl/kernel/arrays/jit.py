@@ -20,6 +20,7 @@ INT = types.int64
 INTS = types.Array(types.int64, 1, "C")
 INT32S = types.Array(types.int32, 1, "C")
 BYTES = types.Array(types.uint8, 1, "C")
+BOOLS = types.Array(types.boolean, 1, "C")
 ROWS = types.Array(types.int64, 2, "C")
 BLOCK = 256
 EMPTY = -1
@@ -39,7 +40,7 @@ def inlined(function: Any) -> Any:
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
-    def prefetch(array: Any, index: int) -> None:
+    def prefetch(array: Any, index: Any) -> None:
         """Do nothing."""
 
 else:

@@ -1,12 +1,13 @@
 """A set of rows: rows one after the other, found through an open-addressing table.
 
 A relation is the tuple (rows, flags, table, meta). `rows` holds a row a line. If all its values fit 32 bits (`meta`
-says narrow), two columns share a word. An entry of `table` is a key and the number of a row, -1 if the entry is
-free; the key is the row itself where it is one word, else its hash. Rows are never taken out: `flags` says whether a
-row is alive (bits NEW and OLD), so that indexes need no deletion, and a row that comes back finds its old place.
+says narrow), two columns share a word. An entry of `table` is 0 if it is free, else the upper half of a row's hash and
+the row's number plus one. Rows are never taken out: `flags` says whether a row is alive (bits NEW and OLD), so that
+indexes need no deletion, and a row that comes back finds its old place. The bit MARK is for whoever collects rows, to
+collect each once.
 
 Arrays are allocated outside and must have room for all candidates of a call. Each kernel works on blocks: hash and
-prefetch, then look.
+prefetch the entries, look at them and prefetch the rows, then compare.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from numba import types
 
 from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INTS, ROWS, inlined, kernel, prefetch
 
-NEW, OLD = 1, 2  # alive after this epoch, alive before it
+NEW, OLD, MARK = 1, 2, 4  # alive after this epoch, alive before it, collected by someone
 COUNT, BITS, NARROW, DEAD = 0, 1, 2, 3  # places in `meta`: rows, bits of the table, narrow or not, dead rows or none
-RELATION = types.Tuple((ROWS, BYTES, ROWS, INTS))  # type: ignore[no-untyped-call]
-FIND, NUMBER, ADD = 0, 1, 2  # modes of `enter_rows`
+RELATION = types.Tuple((ROWS, BYTES, INTS, INTS))  # type: ignore[no-untyped-call]
+FIND, NUMBER, ADD, ADOPT, RAISE = 0, 1, 2, 3, 4  # modes of `enter_rows`
 BLOCK = 512
 
 _SEED = np.uint64(0x243F6A8885A308D3)
 _HALF = np.int64(0xFFFFFFFF)
+_TAG = np.uint64(0xFFFFFFFF00000000)
 
 
 @inlined
@@ -52,57 +54,47 @@ def word_of(batch, line, at, narrow):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def hash_block(batch, low, high, rows, narrow, keys):  # type: ignore[no-untyped-def]
-    """Put the table keys of some lines into ``keys``; tell whether all their values can be stored in this width.
+def hash_block(batch, low, high, words, narrow, hashes):  # type: ignore[no-untyped-def]
+    """Put the hashes of some lines into ``hashes``; tell whether all their values can be stored in this width.
 
     The common shapes have loops of their own: this runs for every candidate.
     """
-    words = rows.shape[1]
     excess = np.int64(0)
     if words == 1 and narrow and batch.shape[1] == 2:
         for line in range(low, high):
             first, second = batch[line, 0], batch[line, 1]
             excess |= first | second
-            keys[line - low] = (first << 32) | second
+            hashes[line - low] = np.uint64((first << 32) | second) * GOLDEN
     elif words == 1:
         for line in range(low, high):
             excess |= batch[line, 0]
-            keys[line - low] = batch[line, 0] << 32 if narrow else batch[line, 0]
+            hashes[line - low] = np.uint64(batch[line, 0] << 32 if narrow else batch[line, 0]) * GOLDEN
     else:
         for line in range(low, high):
             state = _SEED
             for at in range(words):
                 state = mix(state, word_of(batch, line, at, narrow))
-            keys[line - low] = np.int64(state)
+            hashes[line - low] = state * GOLDEN
             for column in range(batch.shape[1]):
                 excess |= batch[line, column]
     return not narrow or excess >> 32 == 0
 
 
 @inlined
-def stored_key(rows, line):  # type: ignore[no-untyped-def]
-    """Return the table key of a stored row."""
+def hash_row(rows, line):  # type: ignore[no-untyped-def]
+    """Return the hash of a stored row."""
     if rows.shape[1] == 1:
-        return rows[line, 0]
+        return np.uint64(rows[line, 0]) * GOLDEN
     state = _SEED
     for at in range(rows.shape[1]):
         state = mix(state, rows[line, at])
-    return np.int64(state)
-
-
-@inlined
-def place_of(key, shift):  # type: ignore[no-untyped-def]
-    """Return where in the table the search for a key starts."""
-    return np.int64((np.uint64(key) * GOLDEN) >> shift)
+    return state * GOLDEN
 
 
 @inlined
 def equal_row(batch, line, rows, row, narrow):  # type: ignore[no-untyped-def]
-    """Whether a batch's line equals a stored row whose key it has."""
-    words = rows.shape[1]
-    if words == 1:
-        return True
-    for at in range(words):
+    """Whether a batch's line equals a stored row."""
+    for at in range(rows.shape[1]):
         if rows[row, at] != word_of(batch, line, at, narrow):
             return False
     return True
@@ -122,88 +114,124 @@ def fits(batch, line, narrow):  # type: ignore[no-untyped-def]
 def rehash(relation):  # type: ignore[no-untyped-def]
     """Enter all rows into the table, which must be free and large enough."""
     rows, _flags, table, meta = relation
-    flat = table.reshape(table.size)
-    mask = table.shape[0] - 1
+    mask = table.size - 1
     shift = np.uint64(64 - meta[BITS])
-    keys = np.empty(BLOCK, np.int64)
-    places = np.empty(BLOCK, np.int64)
+    hashes = np.empty(BLOCK, np.uint64)
     for low in range(0, meta[COUNT], BLOCK):
         high = min(meta[COUNT], low + BLOCK)
         for line in range(low, high):
-            key = stored_key(rows, line)
-            keys[line - low] = key
-            places[line - low] = place_of(key, shift)
-            prefetch(flat, 2 * places[line - low])
+            hashes[line - low] = hash_row(rows, line)
+            prefetch(table, np.int64(hashes[line - low] >> shift))
         for line in range(low, high):
-            place = places[line - low]
-            while flat[2 * place + 1] >= 0:
+            place = np.int64(hashes[line - low] >> shift)
+            while table[place] != 0:
                 place = (place + 1) & mask
-            flat[2 * place] = keys[line - low]
-            flat[2 * place + 1] = line
+            table[place] = np.int64(hashes[line - low] & _TAG) | (line + 1)
 
 
-@kernel(INT(ROWS, RELATION, INT, INTS, INTS))
-def enter_rows(batch, relation, mode, out, state):  # type: ignore[no-untyped-def]
+@kernel(types.void(INTS, INTS, INT))
+def spread(old, table, bits):  # type: ignore[no-untyped-def]
+    """Move the entries of a table into a larger one, which must be free.
+
+    An entry's place is the upper bits of its hash, so that both tables are walked from one end to the other.
+    """
+    mask = table.size - 1
+    shift = np.uint64(64 - bits)
+    for at in range(old.size):
+        entry = old[at]
+        if entry != 0:
+            place = np.int64(np.uint64(entry) >> shift)
+            while table[place] != 0:
+                place = (place + 1) & mask
+            table[place] = entry
+
+
+@kernel(INT(ROWS, RELATION, INT, INTS, INTS, INTS, INTS))
+def enter_rows(batch, relation, mode, offers, labels, out, state):  # type: ignore[no-untyped-def]
     """Look up the row of every line, and do with it what ``mode`` says.
 
     FIND puts its number into ``out``, -1 if there is none. NUMBER stores it if there is none, without making it alive,
-    and puts its number there. ADD makes it alive and puts the numbers of those that were not one after the other.
-    `state[0]` is the line to start at, and the line reached: fewer than all if a value needs wider rows. Return how
-    many numbers ADD gave. The search is written out, since a call with arrays in it costs more than the search.
+    and puts its number there. The others make it alive and put the numbers of rows that changed one after the other:
+    ADD those that were not alive, ADOPT likewise with the line's offer as their label, RAISE also those whose label is
+    below the offer. `state[0]` is the line to start at, and the line reached: fewer than all if a value needs wider
+    rows. Return how many rows changed. The search is written out, since a call with arrays in it costs more than the
+    search.
     """
     rows, flags, table, meta = relation
-    flat = table.reshape(table.size)
-    mask = table.shape[0] - 1
+    mask = table.size - 1
     shift = np.uint64(64 - meta[BITS])
     narrow = meta[NARROW] != 0
     dead = meta[DEAD] != 0
     words = rows.shape[1]
+    single = words == 1
+    double = batch.shape[1] == 2 and single and narrow
     count = meta[COUNT]
-    keys = np.empty(BLOCK, np.int64)
+    hashes = np.empty(BLOCK, np.uint64)
     places = np.empty(BLOCK, np.int64)
     many = batch.shape[0]
     made = 0
     low = state[0]
     while low < many:
         high = min(many, low + BLOCK)
-        storable = hash_block(batch, low, high, rows, narrow, keys)
+        storable = hash_block(batch, low, high, words, narrow, hashes)
         if mode != FIND and not storable:
             break
         for at in range(high - low):
-            places[at] = place_of(keys[at], shift)
-            prefetch(flat, 2 * places[at])
+            places[at] = np.int64(hashes[at] >> shift)
+            prefetch(table, places[at])
+        for at in range(high - low):
+            tag = hashes[at] & _TAG
+            place = places[at]
+            entry = np.uint64(table[place])
+            while entry != 0 and entry & _TAG != tag:
+                place = (place + 1) & mask
+                entry = np.uint64(table[place])
+            places[at] = place
+            if entry != 0:
+                prefetch(rows, (np.int64(entry & ~_TAG) - 1) * words)
         for line in range(low, high):
-            key = keys[line - low]
+            tag = hashes[line - low] & _TAG
             place = places[line - low]
-            if words == 1:
-                while flat[2 * place + 1] >= 0 and flat[2 * place] != key:
-                    place = (place + 1) & mask
-            else:
-                while flat[2 * place + 1] >= 0:
-                    if flat[2 * place] == key and equal_row(batch, line, rows, flat[2 * place + 1], narrow):
+            row = np.int64(-1)
+            entry = np.uint64(table[place])
+            while entry != 0:
+                if entry & _TAG == tag:
+                    row = np.int64(entry & ~_TAG) - 1
+                    if double:
+                        if rows[row, 0] == (batch[line, 0] << 32) | batch[line, 1]:
+                            break
+                    elif equal_row(batch, line, rows, row, narrow):
                         break
-                    place = (place + 1) & mask
-            row = flat[2 * place + 1]
+                    row = np.int64(-1)
+                place = (place + 1) & mask
+                entry = np.uint64(table[place])
             if mode == FIND:
                 out[line] = row if storable or fits(batch, line, narrow) else -1
                 continue
             if row < 0:
                 row = count
-                flat[2 * place] = key
-                flat[2 * place + 1] = row
-                if words == 1:
-                    rows[row, 0] = key
+                table[place] = np.int64(tag) | (row + 1)
+                if double:
+                    rows[row, 0] = (batch[line, 0] << 32) | batch[line, 1]
                 else:
                     for at in range(words):
                         rows[row, at] = word_of(batch, line, at, narrow)
                 flags[row] = 0
                 count += 1
-                if mode == ADD:
+                if mode != NUMBER:
                     flags[row] = NEW
                     out[made] = row
                     made += 1
-            elif mode == ADD and dead and flags[row] & NEW == 0:
+                    if mode != ADD:
+                        labels[row] = offers[line]
+            elif mode != NUMBER and dead and flags[row] & NEW == 0:
                 flags[row] |= NEW
+                out[made] = row
+                made += 1
+                if mode != ADD:
+                    labels[row] = offers[line]
+            elif mode == RAISE and offers[line] > labels[row]:
+                labels[row] = offers[line]
                 out[made] = row
                 made += 1
             if mode == NUMBER:
@@ -227,12 +255,15 @@ def read_column(rows, numbers, many, column, narrow, out, at):  # type: ignore[n
             out[line, at] = rows[numbers[line], column]
 
 
-@kernel(types.void(RELATION, INTS, ROWS))
-def read_rows(relation, numbers, out):  # type: ignore[no-untyped-def]
-    """Copy rows, given by number, into the lines of ``out``."""
+@kernel(types.void(RELATION, INTS, INT, ROWS))
+def read_rows(relation, numbers, width, out):  # type: ignore[no-untyped-def]
+    """Copy rows, given by number, into the lines of ``out``; a column more takes their numbers."""
     rows, _flags, _table, meta = relation
-    for column in range(out.shape[1]):
+    for column in range(width):
         read_column(rows, numbers, numbers.size, column, meta[NARROW] != 0, out, column)
+    if out.shape[1] > width:
+        for line in range(numbers.size):
+            out[line, width] = numbers[line]
 
 
 @kernel(types.void(ROWS, ROWS, INT))
@@ -257,19 +288,42 @@ def revive(numbers, relation, fresh):  # type: ignore[no-untyped-def]
     return made
 
 
-@kernel(INT(INTS, INTS, RELATION, INTS, INTS))
-def adopt(numbers, offers, relation, labels, fresh):  # type: ignore[no-untyped-def]
-    """Make rows alive with the label that is offered; put those that were not into ``fresh``; return how many."""
+@kernel(INT(INTS, INTS, RELATION, INTS, INTS, INT))
+def adopt(numbers, offers, relation, labels, changed, mode):  # type: ignore[no-untyped-def]
+    """ADOPT or RAISE rows that are known by number; put those that changed into ``changed``; return how many."""
     _rows, flags, _table, _meta = relation
     made = 0
     for at in range(numbers.size):
         row = numbers[at]
-        if flags[row] & NEW == 0:
+        fresh = flags[row] & NEW == 0
+        if fresh or (mode == RAISE and offers[at] > labels[row]):
             flags[row] |= NEW
             labels[row] = offers[at]
-            fresh[made] = row
+            changed[made] = row
             made += 1
     return made
+
+
+@kernel(INT(INTS, RELATION, INTS))
+def mark(numbers, relation, marked):  # type: ignore[no-untyped-def]
+    """Set the MARK bit of rows; put each that did not have it into ``marked``, once; return how many."""
+    _rows, flags, _table, _meta = relation
+    made = 0
+    for at in range(numbers.size):
+        row = numbers[at]
+        if row >= 0 and flags[row] & MARK == 0:
+            flags[row] |= MARK
+            marked[made] = row
+            made += 1
+    return made
+
+
+@kernel(types.void(INTS, RELATION))
+def unmark(numbers, relation):  # type: ignore[no-untyped-def]
+    """Clear the MARK bit of rows."""
+    _rows, flags, _table, _meta = relation
+    for at in range(numbers.size):
+        flags[numbers[at]] &= ~np.uint8(MARK)
 
 
 @kernel(INT(INTS, RELATION, INTS))

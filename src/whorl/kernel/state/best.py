@@ -30,6 +30,12 @@ class BestRows:
         """Forget which rows are best."""
         self._best[:] = NONE
 
+    def resume(self) -> None:
+        """Find out from the rows alive which are best."""
+        alive = self.relation.alive()
+        groups = self.number(np.ascontiguousarray(self.relation.read(alive)[:, self.group]))
+        self._best[groups] = alive
+
     def number(self, batch: Ints) -> Ints:
         """Return the number of each line's group; a batch has the group's columns only."""
         numbers = self._groups.number(batch if self.group else np.zeros((len(batch), 1), np.int64))
@@ -39,19 +45,23 @@ class BestRows:
             self._best = larger
         return numbers
 
-    def _keys(self, values: Ints) -> npt.NDArray[np.float64] | Ints:
+    def keys(self, values: Ints) -> npt.NDArray[np.float64] | Ints:
         """Return keys of values that are smaller the better."""
         if self.relation.types[self.column] is Type.FLOAT:
             floats = np.ascontiguousarray(values).view(np.float64)
             return floats if self._lowest else -floats
         return values if self._lowest else ~values
 
+    def keys_of(self, numbers: Ints) -> npt.NDArray[np.float64] | Ints:
+        """Return the keys of stored rows."""
+        return self.keys(self.relation.read(np.ascontiguousarray(numbers))[:, self.column])
+
     def improve(self, batch: Ints) -> Ints:
         """Offer rows; make those alive that are better than the best so far, and return their numbers."""
         if not len(batch):
             return np.empty(0, np.int64)
         groups = self.number(np.ascontiguousarray(batch[:, self.group]))
-        keys = self._keys(batch[:, self.column])
+        keys = self.keys(batch[:, self.column])
         order = np.lexsort((keys, groups))
         groups, keys = groups[order], keys[order]
         first = np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
@@ -59,7 +69,7 @@ class BestRows:
         current = self._best[groups]
         held = current >= 0
         better = ~held
-        better[held] = np.less(keys[held], self._keys(self.relation.read(current[held])[:, self.column]))
+        better[held] = np.less(keys[held], self.keys_of(current[held]))
         if not better.any():
             return np.empty(0, np.int64)
         self.relation.retire(current[better & held])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 ROOM = 0.7
 _SMALL_BITS = 6
+_SPARSEST, _ANYWAY = 4, 65536  # keys are places of their own while below so many for each key, or this small
 
 
 def no_rows(width: int) -> Ints:
@@ -34,7 +36,7 @@ class Index:
     def clear(self) -> None:
         """Forget everything, to be built anew."""
         self.done = 0
-        self._meta = np.array([0, 0, _SMALL_BITS], np.int64)
+        self._meta = np.array([0, 0, _SMALL_BITS, len(self.columns) == 1], np.int64)
         self._table = np.full(1 << _SMALL_BITS, -1, np.int32)
         self._slots = np.empty((32, 4), np.int64)
         self._arena = np.empty(64, np.int32)
@@ -52,23 +54,51 @@ class Index:
         return (self._table, self._slots, self._arena, self._meta, self.columns)
 
     def _grow(self) -> None:
-        slots, used, bits = (int(value) for value in self._meta)
+        slots, used, bits = (int(value) for value in self._meta[:3])
         if slots == len(self._slots):
             self._slots.resize((2 * slots, 4), refcheck=False)
-        if 10 * (slots + 1) > 7 * len(self._table):
-            self._meta[index_arrays.BITS] = bits + 1
-            self._table = np.full(1 << (bits + 1), -1, np.int32)
-            index_arrays.rehash_keys(self._relation.arrays, self._tuple())
+        if self._meta[index_arrays.DIRECT]:
+            self._grow_direct(slots)
+        elif 10 * (slots + 1) > 7 * len(self._table):
+            self._hash_keys(bits + 1)
         # A vector may move to the end with twice its length, and leave as much behind.
         longest = int(self._slots[:slots, index_arrays.CAPACITY].max(initial=1)) if slots < 64 else 0
         room = max(2 * longest, len(self._arena) // 2, 64)
         if used + room > len(self._arena):
             self._arena.resize(len(self._arena) + room, refcheck=False)
 
+    def _grow_direct(self, slots: int) -> None:
+        """Make room for the key of the next row, or go over to hashing if keys are large for their number."""
+        key = int(self._relation.read(np.array([self.done]))[0, self.columns[0]])
+        if 0 <= key < len(self._table):
+            return
+        if 0 <= key < _SPARSEST * (slots + 1) + _ANYWAY:
+            table = np.full(max(2 * len(self._table), 1 << key.bit_length()), -1, np.int32)
+            table[: len(self._table)] = self._table
+            self._table = table
+        else:
+            self._meta[index_arrays.DIRECT] = 0
+            self._hash_keys(max(_SMALL_BITS, (2 * slots).bit_length()))
+
+    def _hash_keys(self, bits: int) -> None:
+        self._meta[index_arrays.BITS] = bits
+        self._table = np.full(1 << bits, -1, np.int32)
+        index_arrays.rehash_keys(self._relation.arrays, self._tuple())
+
     @property
     def nbytes(self) -> int:
         """The memory it takes."""
         return int(self._table.nbytes + self._slots.nbytes + self._arena.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """All that a relation has to remember: its rows as they are stored, flags, and labels if it keeps them."""
+
+    rows: Ints
+    flags: npt.NDArray[np.uint8]
+    labels: Ints | None
+    narrow: bool
 
 
 class StoredRelation:
@@ -88,7 +118,7 @@ class StoredRelation:
         self._rows = np.empty((32, words), np.int64)
         self._flags = np.zeros(32, np.uint8)
         self._meta = np.array([0, _SMALL_BITS, 1, 0], np.int64)
-        self._table = np.full((1 << _SMALL_BITS, 2), -1, np.int64)
+        self._table = np.zeros(1 << _SMALL_BITS, np.int64)
         self.labels: Ints = np.empty(0, np.int64)
         self._labelled = False
         self._changed: list[Ints] = []
@@ -128,6 +158,16 @@ class StoredRelation:
             self._changed.append(fresh)
         return fresh
 
+    def adopt_rows(self, batch: Ints, offers: Ints, *, better: bool = False) -> Ints:
+        """Make rows alive with the label offered to each; return those that were not.
+
+        With ``better``, a larger label replaces a smaller one, and the rows that got one are returned too.
+        """
+        changed = self._enter(batch, rowset.RAISE if better else rowset.ADOPT, offers)
+        if len(changed):
+            self._changed.append(changed)
+        return changed
+
     def number(self, batch: Ints) -> Ints:
         """Return the number of each row, storing those that are new without making them alive."""
         self._meta[rowset.DEAD] = 1
@@ -136,21 +176,23 @@ class StoredRelation:
     def find(self, batch: Ints) -> Ints:
         """Return the number of each row, -1 where there is none."""
         found = np.empty(len(batch), np.int64)
-        rowset.enter_rows(batch, self.arrays, rowset.FIND, found, np.zeros(1, np.int64))
+        rowset.enter_rows(batch, self.arrays, rowset.FIND, _NONE, _NONE, found, np.zeros(1, np.int64))
         return found
 
-    def _enter(self, batch: Ints, mode: int) -> Ints:
+    def _enter(self, batch: Ints, mode: int, offers: Ints | None = None) -> Ints:
         self._reserve(len(batch))
         state = np.zeros(1, np.int64)
         out = np.empty(len(batch), np.int64)
-        made = rowset.enter_rows(batch, self.arrays, mode, out, state)
+        offered = _NONE if offers is None else offers
+        made = rowset.enter_rows(batch, self.arrays, mode, offered, self.labels, out, state)
+        numbering = mode == rowset.NUMBER
         while state[0] < len(batch):
             self._widen()
-            rest = np.empty(len(batch), np.int64)
-            more = rowset.enter_rows(batch, self.arrays, mode, rest if mode == rowset.ADD else out, state)
-            out = np.concatenate([out[:made], rest[:more]]) if mode == rowset.ADD else out
+            rest = out if numbering else np.empty(len(batch), np.int64)
+            more = rowset.enter_rows(batch, self.arrays, mode, offered, self.labels, rest, state)
+            out = out if numbering else np.concatenate([out[:made], rest[:more]])
             made += more
-        return out[:made] if mode == rowset.ADD else out
+        return out if numbering else out[:made]
 
     def revive(self, numbers: Ints) -> Ints:
         """Make rows alive by number; return those that were not."""
@@ -160,13 +202,23 @@ class StoredRelation:
             self._changed.append(fresh)
         return fresh
 
-    def adopt(self, numbers: Ints, offers: Ints) -> Ints:
-        """Make rows alive by number, each with the label offered; return those that were not."""
-        fresh = np.empty(len(numbers), np.int64)
-        fresh = fresh[: rowset.adopt(numbers, offers, self.arrays, self.labels, fresh)]
-        if len(fresh):
-            self._changed.append(fresh)
-        return fresh
+    def adopt(self, numbers: Ints, offers: Ints, *, better: bool = False) -> Ints:
+        """Do the same for rows that are known by number."""
+        changed = np.empty(len(numbers), np.int64)
+        mode = rowset.RAISE if better else rowset.ADOPT
+        changed = changed[: rowset.adopt(numbers, offers, self.arrays, self.labels, changed, mode)]
+        if len(changed):
+            self._changed.append(changed)
+        return changed
+
+    def mark(self, numbers: Ints) -> Ints:
+        """Mark rows; return those that were not marked, each once. Numbers below 0 are skipped."""
+        marked = np.empty(len(numbers), np.int64)
+        return marked[: rowset.mark(numbers, self.arrays, marked)]
+
+    def unmark(self, numbers: Ints) -> None:
+        """Take marks off rows."""
+        rowset.unmark(numbers, self.arrays)
 
     def retire(self, numbers: Ints) -> Ints:
         """Let rows die by number; return those that were alive."""
@@ -176,10 +228,10 @@ class StoredRelation:
             self._changed.append(gone)
         return gone
 
-    def read(self, numbers: Ints) -> Ints:
-        """Return rows by number."""
-        out = np.empty((len(numbers), self.width), np.int64)
-        rowset.read_rows(self.arrays, numbers, out)
+    def read(self, numbers: Ints, *, more: int = 0) -> Ints:
+        """Return rows by number, with ``more`` columns behind; the first of these takes the numbers."""
+        out = np.empty((len(numbers), self.width + more), np.int64)
+        rowset.read_rows(self.arrays, numbers, self.width, out)
         return out
 
     def alive(self, mask: int = rowset.NEW) -> Ints:
@@ -209,6 +261,33 @@ class StoredRelation:
         both = rowset.settle(changed, self.arrays, appeared, vanished)
         return appeared[: both >> 32], vanished[: both & 0xFFFFFFFF]
 
+    def save(self) -> StoredRows:
+        """Return what there is to remember between two epochs."""
+        assert not self._changed, "an epoch is under way"
+        count = self.count
+        labels = self.labels[:count] if self._labelled else None
+        return StoredRows(self._rows[:count], self._flags[:count], labels, self._narrow)
+
+    def load(self, stored: StoredRows) -> None:
+        """Take over rows, which are copied; the table is built anew, indexes when they are asked for."""
+        labelled = self._labelled
+        self.clear()
+        count = len(stored.flags)
+        bits = _SMALL_BITS
+        while count > ROOM * (1 << bits):
+            bits += 1
+        self._narrow = stored.narrow
+        self._rows, self._flags = np.array(stored.rows), np.array(stored.flags)
+        self._table = np.zeros(1 << bits, np.int64)
+        self._meta[:] = 0
+        self._meta[rowset.COUNT], self._meta[rowset.BITS] = count, bits
+        self._meta[rowset.NARROW], self._meta[rowset.DEAD] = stored.narrow, 1
+        self._labelled = labelled or stored.labels is not None
+        if self._labelled:
+            self.labels = np.zeros(count, np.int64) if stored.labels is None else np.array(stored.labels)
+        self.arrays = (self._rows, self._flags, self._table, self._meta)
+        rowset.rehash(self.arrays)
+
     def reopen(self, appeared: Ints, vanished: Ints) -> None:
         """Take a settled epoch back to where it was before."""
         self._flags[appeared] = rowset.NEW
@@ -221,6 +300,7 @@ class StoredRelation:
         self._changed = []
         old = self._flags[changed] & rowset.OLD
         self._flags[changed] = old | (old >> 1)
+        self._flags &= np.uint8(~rowset.MARK & 0xFF)
         self._meta[rowset.DEAD] = 1
 
     def _reserve(self, more: int) -> None:
@@ -236,15 +316,11 @@ class StoredRelation:
         if needed > ROOM * (1 << bits):
             while needed > ROOM * (1 << bits):
                 bits += 2 if bits < 18 else 1
+            table = np.zeros(1 << bits, np.int64)
+            rowset.spread(self._table, table, bits)
+            self._table = table
             self._meta[rowset.BITS] = bits
-            self._make_table(bits)
-
-    def _make_table(self, bits: int) -> None:
-        self.arrays = ()  # type: ignore[assignment]  # let the old table go before the new one comes
-        del self._table
-        self._table = np.full((1 << bits, 2), -1, np.int64)
-        self.arrays = (self._rows, self._flags, self._table, self._meta)
-        rowset.rehash(self.arrays)
+            self.arrays = (self._rows, self._flags, self._table, self._meta)
 
     def _widen(self) -> None:
         """Give every column a word of its own."""
@@ -254,7 +330,9 @@ class StoredRelation:
         self._narrow = False
         self._rows = wide
         self._meta[rowset.NARROW] = 0
-        self._make_table(int(self._meta[rowset.BITS]))
+        self._table[:] = 0
+        self.arrays = (self._rows, self._flags, self._table, self._meta)
+        rowset.rehash(self.arrays)
 
 
 _NONE = np.empty(0, np.int64)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from whorl.kernel.strategies.cells import Cells
 from whorl.kernel.strategies.counting import Counting
+from whorl.kernel.strategies.dred import Dred
 from whorl.kernel.strategies.recompute import Recompute
-from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.reference import Reference
 from whorl.kernel.strategies.stratum import Strategy, Stratum
+from whorl.kernel.strategies.support import Support
 from whorl.logical.plan import LogicalPlan
+
+_STRATEGIES: dict[str, Callable[[Stratum], Strategy]] = {
+    "recompute": Recompute,
+    "counting": Counting,
+    "dred": Dred,
+    "support": Support,
+}
 
 
 def build_strategy(stratum: Stratum, plan: LogicalPlan) -> Strategy:
@@ -17,8 +27,4 @@ def build_strategy(stratum: Stratum, plan: LogicalPlan) -> Strategy:
         return Cells(stratum)
     if stratum.plan.kind == "reference":
         return Reference(stratum, plan)
-    if stratum.plan.strategy == "recompute":
-        return Recompute(stratum)
-    if stratum.plan.strategy == "counting":
-        return Counting(stratum)
-    return Rederive(stratum, ranked=stratum.plan.strategy == "support")
+    return _STRATEGIES[stratum.plan.strategy](stratum)

@@ -122,6 +122,15 @@ class Cells:
         self._totals: dict[tuple[int, ...], list[Total]] = {}
         self._shown: dict[tuple[int, ...], Ints] = {}
 
+    def resume(self) -> None:
+        """Aggregate the contributions that were saved; the rows are there already."""
+        self._take_in({})
+        self._fresh = False
+        relation = self._stratum.relation(self._name)
+        plain = [at for at in range(len(self._types)) if at not in {cell.column for cell in self._stratum.plan.cells}]
+        for row in relation.read(relation.alive()):
+            self._shown[tuple(row[plain].tolist())] = row
+
     def step(self) -> None:
         """Follow the changes of the contributions, and publish the groups that they touch."""
         if not self._fresh and not self._stratum.changed():
@@ -130,6 +139,12 @@ class Cells:
         if self._fresh and relation.count:
             relation.retire(relation.alive())
         touched: dict[tuple[int, ...], None] = {}
+        self._take_in(touched)
+        self._fresh = False
+        self._publish(list(touched))
+
+    def _take_in(self, touched: dict[tuple[int, ...], None]) -> None:
+        """Follow the contributions that changed; all of them, after a fresh start."""
         for at, cell in enumerate(self._stratum.plan.cells):
             for source in cell.sources:
                 stored = self._stratum.relation(source)
@@ -137,8 +152,6 @@ class Cells:
                 if vanished is not None and len(vanished):
                     self._change(at, source, vanished, -1, touched)
                 self._change(at, source, appeared, 1, touched)
-        self._fresh = False
-        self._publish(list(touched))
 
     def _change(self, at: int, source: str, numbers: Ints, weight: int, touched: dict[tuple[int, ...], None]) -> None:
         if not len(numbers):

@@ -1,24 +1,16 @@
 """`counting`: keep the number of derivations of each row; a row goes when none is left. For rules without recursion.
 
-Delta rule: for each atom in turn, its changed rows are joined with the atoms before it as they are after the epoch and
-those behind it as they were before; each derivation that came or went is met exactly once. A row that appears under a
-negation takes derivations away, one that vanishes gives them back, where that changes whether the key is there at all.
-
 Cost: the derivations that come and go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from whorl.kernel.arrays.rowset import NEW, OLD
-from whorl.kernel.operators.pipeline import has_row
 from whorl.kernel.state.relation import Ints
-from whorl.kernel.strategies.stratum import Entry, Stratum, exact_needs, needs_for
-from whorl.logical.plan import AntiJoin
-from whorl.syntax import ast
+from whorl.kernel.strategies.changes import changed_derivations
+from whorl.kernel.strategies.fixpoint import Fixpoint
+from whorl.kernel.strategies.stratum import Stratum
 
 
 class Counting:
@@ -26,104 +18,76 @@ class Counting:
 
     def __init__(self, stratum: Stratum) -> None:
         self._stratum = stratum
+        self._counts = Counts(stratum)
+        self._all = Fixpoint(stratum)
         self._fresh = True
-        for name in stratum.plan.relations:
-            stratum.relation(name).keep_labels()
 
     def reset(self) -> None:
         """Count again from nothing."""
         self._fresh = True
+
+    def resume(self) -> None:
+        """Go on from the rows and labels that were saved."""
+        self._stratum.resume()
+        self._fresh = False
 
     def step(self) -> None:
         """Follow the changes of the inputs."""
         stratum = self._stratum
         if not self._fresh and not stratum.changed():
             return
-        touched: dict[str, list[Ints]] = {name: [] for name in stratum.plan.relations}
         if self._fresh:
-            self._start(touched)
+            self._fresh = False
+            self._counts.clear()
+            for rule in range(len(stratum.rules)):
+                for chunk in self._all.derivations(rule):
+                    self._counts.add(rule, chunk, 1)
         else:
             for entry in stratum.entries:
-                for batch, weight in self._changes(entry):
-                    needs = exact_needs(stratum, entry, OLD)
-                    if not entry.positive:
-                        needs[entry.atom] = 0  # the change itself says that the key came or went
-                    self._count(entry.rule, stratum.at_atom(entry, trace=False).run(batch, needs), weight, touched)
+                for chunk, weight in changed_derivations(stratum, entry):
+                    self._counts.add(entry.rule, chunk, weight)
         stratum.state.work.rounds += 1
-        self._publish(touched)
+        for name, numbers, counts in self._counts.touched():
+            stratum.relation(name).revive(numbers[counts > 0])
+            stratum.relation(name).retire(numbers[counts == 0])
 
-    def _start(self, touched: dict[str, list[Ints]]) -> None:
-        """Count every derivation there is."""
-        stratum = self._stratum
-        self._fresh = False
+
+class Counts:
+    """The number of derivations of each row as its label, and the rows whose number changed."""
+
+    def __init__(self, stratum: Stratum) -> None:
+        self._stratum = stratum
+        self._touched: dict[str, list[Ints]] = {}
         for name in stratum.plan.relations:
-            relation = stratum.relation(name)
-            relation.labels[: relation.count] = 0
-            touched[name].append(relation.alive())
-        for number in range(len(stratum.rules)):
-            needs = needs_for(stratum, number, NEW)
-            positive = [entry for entry in stratum.entries if entry.rule == number and entry.positive]
-            if not positive:
-                line = np.zeros((1, 1), np.int64)
-                self._count(number, stratum.at_nothing(number, trace=False).run(line, needs), 1, touched)
-                continue
-            entry = positive[0]
-            pipeline = stratum.at_atom(entry, trace=False)
-            for batch in stratum.batches(entry.relation, stratum.relation(entry.relation).alive(), trace=False):
-                self._count(number, pipeline.run(batch, needs), 1, touched)
+            if name not in stratum.best:
+                stratum.relation(name).keep_labels()
 
-    def _changes(self, entry: Entry) -> Iterator[tuple[Ints, int]]:
-        """Yield the changed rows of an entry with the weight they have for the head."""
-        stratum = self._stratum
-        appeared, vanished = stratum.relation(entry.relation).pending()
-        if entry.positive:
-            for numbers, weight in ((appeared, 1), (vanished, -1)):
-                for batch in stratum.batches(entry.relation, numbers, trace=False):
-                    yield batch, weight
-            return
-        step = stratum.rules[entry.rule].atoms[entry.atom][0]
-        assert isinstance(step, AntiJoin)
-        for numbers, weight in ((appeared, -1), (vanished, 1)):
-            batch = self._flips(entry, step, numbers, weight)
-            if len(batch):
-                yield batch, weight
+    def clear(self) -> None:
+        """Let no row have a derivation."""
+        self._touched = {}
+        for name in self._stratum.plan.relations:
+            relation = self._stratum.relation(name)
+            if name not in self._stratum.best:
+                relation.labels[: relation.count] = 0
+                self._touched[name] = [relation.alive()]
 
-    def _flips(self, entry: Entry, step: AntiJoin, numbers: Ints, weight: int) -> Ints:
-        """Return one changed row for each key of a negation that came or went with it."""
-        relation = self._stratum.relation(entry.relation)
-        columns = tuple(i for i, arg in enumerate(step.args) if not isinstance(arg, ast.Anonymous))
-        rows = relation.read(numbers)
-        if not len(rows):
-            return rows
-        if not columns and step.args:
-            was, now = len(relation.alive(OLD)) > 0, len(relation.alive(NEW)) > 0
-            flipped = (now and not was) if weight < 0 else (was and not now)
-            return rows[:1] if flipped else rows[:0]
-        keys = np.array(columns or (0,), np.int64)
-        _unique, first = np.unique(rows[:, keys], axis=0, return_index=True)
-        rows = np.ascontiguousarray(rows[first])
-        wide = columns or (0,)
-        before = has_row(relation, wide, rows, keys, OLD)
-        after = has_row(relation, wide, rows, keys, NEW)
-        return np.ascontiguousarray(rows[(after & ~before) if weight < 0 else (before & ~after)])
+    def add(self, rule: int, chunk: Ints, weight: int) -> None:
+        """Count the derivations of a chunk of head rows."""
+        name = self._stratum.rules[rule].relation
+        head = self._stratum.relation(name)
+        numbers = head.number(chunk)
+        np.add.at(head.labels, numbers, weight)
+        self._touched.setdefault(name, []).append(numbers)
 
-    def _count(self, rule: int, chunks: Iterator[Ints], weight: int, touched: dict[str, list[Ints]]) -> None:
-        stratum = self._stratum
-        head = stratum.head(rule)
-        for chunk in chunks:
-            stratum.state.work.derivations += len(chunk)
-            numbers = head.number(chunk)
-            np.add.at(head.labels, numbers, weight)
-            touched[stratum.rules[rule].relation].append(numbers)
-
-    def _publish(self, touched: dict[str, list[Ints]]) -> None:
-        for name, parts in touched.items():
-            if not parts:
-                continue
+    def touched(self) -> list[tuple[str, Ints, Ints]]:
+        """Return the rows whose number changed since the last time, with the number."""
+        changes: list[tuple[str, Ints, Ints]] = []
+        for name, parts in self._touched.items():
             relation = self._stratum.relation(name)
             numbers = np.unique(np.concatenate(parts))
-            self._stratum.state.work.labels += len(numbers)
             counts = relation.labels[numbers]
             assert not (counts < 0).any(), "a derivation went that never came"
-            relation.revive(numbers[counts > 0])
-            relation.retire(numbers[counts == 0])
+            self._stratum.state.work.labels += len(numbers)
+            changes.append((name, numbers, counts))
+        self._touched = {}
+        return changes

@@ -23,6 +23,11 @@ class Reference:
         """Nothing is kept beside the rows."""
         self._fresh = True
 
+    def resume(self) -> None:
+        """Go on from the rows and labels that were saved."""
+        self._stratum.resume()
+        self._fresh = False
+
     def step(self) -> None:
         """Evaluate again if an input changed."""
         stratum = self._stratum

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from whorl.analysis.program import Relation
 from whorl.diagnostics.errors import UserError
-from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.operators.pipeline import Pipeline, State, compile_at_atom, compile_at_head, compile_at_nothing
 from whorl.kernel.state.best import BestRows
 from whorl.kernel.state.relation import Ints, StoredRelation
@@ -31,6 +30,14 @@ class Strategy(Protocol):
 
     def reset(self) -> None:
         """Forget what was kept beside the rows; the next step starts anew."""
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A strategy that can go on from rows and labels as they were saved; others start anew at the next step."""
+
+    def resume(self) -> None:
+        """Build what is kept beside the rows, which are up to date."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class Stratum:
         self.limits = limits
         self._schemas = schemas
         self._pipelines: dict[tuple[int, int, bool], Pipeline] = {}
+        self._premises: dict[int, list[tuple[int, str]]] = {}
         self.entries = tuple(self._entries())
         self.best = {
             best.relation: BestRows(state.relations[best.relation], best.column, lowest=best.function == "min")
@@ -92,6 +100,11 @@ class Stratum:
         for best in self.best.values():
             best.clear()
 
+    def resume(self) -> None:
+        """Go on from rows that were saved."""
+        for best in self.best.values():
+            best.resume()
+
     def types(self, name: str) -> list[Type]:
         """Return the column types of a relation."""
         return [column.type for column in self._schemas[name].columns]
@@ -122,9 +135,28 @@ class Stratum:
             return compile_at_nothing(rule, self.state, kinds, trace=trace)
         return compile_at_atom(rule, atom, self.state, kinds, trace=trace)
 
-    def groundless(self) -> list[int]:
-        """Return the rules without positive atoms."""
-        return [n for n, rule in enumerate(self.rules) if not any(positive for _step, positive in rule.atoms)]
+    def inside_premises(self, rule: int) -> list[tuple[int, str]]:
+        """Return the positive atoms of a rule that read the stratum itself: their place among those, the relation."""
+        if rule not in self._premises:
+            names = [step.relation for step, positive in self.rules[rule].atoms if positive]  # type: ignore[union-attr]
+            self._premises[rule] = [(at, name) for at, name in enumerate(names) if name in self.plan.relations]
+        return self._premises[rule]
+
+    def comparable_best(self) -> bool:
+        """Whether all relations of the stratum keep best rows by one function over one type."""
+        columns = {(best.function, self.types(best.relation)[best.column]) for best in self.plan.best}
+        return len(columns) == 1 and len(self.plan.best) == len(self.plan.relations)
+
+    def improves(self, rule: int, chunk: Ints) -> bool:
+        """Whether a derivation of a best row, with the rows it uses, is better than one of the stratum that it uses."""
+        best = self.best[self.rules[rule].relation]
+        width = self.head(rule).width
+        own = best.keys(chunk[:, best.column])
+        for place, name in self.inside_premises(rule):
+            used = self.best[name].keys_of(chunk[:, width + place])
+            if np.less(own, used).any():
+                return True
+        return False
 
     def changed(self) -> bool:
         """Whether anything that the stratum reads has changed in this epoch."""
@@ -136,9 +168,7 @@ class Stratum:
         if name in self.best:  # a better row may have taken the place of one on the way
             numbers = numbers[relation.is_alive(numbers, EITHER)]
         for low in range(0, len(numbers), READ):
-            part = numbers[low : low + READ]
-            rows = relation.read(part)
-            yield np.column_stack((rows, part)) if trace else rows
+            yield relation.read(numbers[low : low + READ], more=1 if trace else 0)
 
     def check_limits(self, rounds: int, rule: int | None, sample: Ints | None) -> None:
         """Raise if the stratum has used more than it may."""
@@ -162,15 +192,3 @@ class Stratum:
 def needs_for(stratum: Stratum, rule: int, need: int) -> list[int]:
     """Return the same need for every atom of a rule."""
     return [need] * len(stratum.rules[rule].atoms)
-
-
-def exact_needs(stratum: Stratum, entry: Entry, old: int) -> list[int]:
-    """Return needs that find each derivation once: atoms before the entry after the epoch, those behind it before.
-
-    Atoms of the stratum's own relations always mean the rows as they are now.
-    """
-    needs: list[int] = []
-    for at, (step, _positive) in enumerate(stratum.rules[entry.rule].atoms):
-        own = step.relation in stratum.plan.relations  # type: ignore[union-attr]
-        needs.append(NEW if own or at <= entry.atom else old)
-    return needs

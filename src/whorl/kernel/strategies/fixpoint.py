@@ -1,0 +1,120 @@
+"""Deriving: everything from nothing, or what new rows lead to, semi-naively. All recursive strategies build on it.
+
+Cost: each derivation once; a round touches the rows that the last one brought, and nothing in proportion to the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from whorl.kernel.arrays.rowset import NEW
+from whorl.kernel.state.relation import Ints
+from whorl.kernel.strategies.stratum import Entry, Stratum, needs_for
+
+Rows = dict[str, list[Ints]]
+
+
+class Fixpoint:
+    """Derives the rows of a stratum. Strategies with labels say what a derivation offers."""
+
+    trace = False  # whether derivations must come with the rows they use
+    better = False  # whether a row takes a larger label than it has, and is then new again
+
+    def __init__(self, stratum: Stratum) -> None:
+        self.stratum = stratum
+
+    def offers(self, rule: int, batch: Ints, first: int) -> Ints | None:
+        """Return the label that each derivation offers; the rows it uses stand from column ``first``."""
+        raise NotImplementedError
+
+    def nothing(self) -> Rows:
+        """Return no rows of any relation."""
+        return {name: [] for name in self.stratum.plan.relations}
+
+    def derive_all(self) -> None:
+        """Derive everything that follows."""
+        grown = self.nothing()
+        for rule in range(len(self.stratum.rules)):
+            if not any(entry.inside for entry in self.stratum.entries if entry.rule == rule):
+                self.take(rule, self.derivations(rule), grown)
+        self.stratum.state.work.rounds += 1
+        self.grow(grown)
+
+    def derivations(self, rule: int) -> Iterator[Ints]:
+        """Yield every derivation of a rule, as things are now."""
+        stratum = self.stratum
+        needs = needs_for(stratum, rule, NEW)
+        positive = [entry for entry in stratum.entries if entry.rule == rule and entry.positive]
+        if not positive:
+            chunks = stratum.at_nothing(rule, trace=self.trace).run(np.zeros((1, 1), np.int64), needs)
+        else:
+            entry = min(positive, key=lambda each: stratum.relation(each.relation).count)
+            chunks = self.joined(entry, stratum.relation(entry.relation).alive(), needs)
+        for chunk in chunks:
+            stratum.state.work.derivations += len(chunk)
+            yield chunk
+
+    def joined(self, entry: Entry, numbers: Ints, needs: list[int]) -> Iterator[Ints]:
+        """Yield the derivations that use one of some rows at an atom."""
+        pipeline = self.stratum.at_atom(entry, trace=self.trace)
+        for batch in self.stratum.batches(entry.relation, numbers, trace=self.trace and entry.positive):
+            yield from pipeline.run(batch, needs)
+
+    def grow(self, grown: Rows) -> None:
+        """Derive what new rows lead to, round by round."""
+        stratum = self.stratum
+        rounds = 0
+        while any(grown.values()):
+            rounds += 1
+            delta = {name: self._once(name, parts) for name, parts in grown.items() if parts}
+            grown = self.nothing()
+            for entry in stratum.entries:
+                if entry.inside and entry.relation in delta:
+                    self.follow(entry, delta[entry.relation], grown)
+                    head = stratum.head(entry.rule)
+                    if rounds > stratum.limits.rounds or head.count > stratum.limits.tuples:
+                        sample = stratum.relation(entry.relation).read(delta[entry.relation][:1])
+                        stratum.check_limits(rounds, entry.rule, sample)
+            self.between_rounds()
+        stratum.state.work.rounds += rounds
+
+    def between_rounds(self) -> None:
+        """A place to stop at."""
+
+    def _once(self, name: str, parts: list[Ints]) -> Ints:
+        numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if not self.better:
+            return numbers
+        relation = self.stratum.relation(name)
+        once = relation.mark(numbers)
+        relation.unmark(once)
+        return once[relation.is_alive(once)]
+
+    def follow(self, entry: Entry, numbers: Ints, grown: Rows) -> None:
+        """Derive what rows lead to at one atom."""
+        chunks = self.joined(entry, numbers, needs_for(self.stratum, entry.rule, NEW))
+        self.take(entry.rule, self._counted(chunks), grown)
+
+    def _counted(self, chunks: Iterable[Ints]) -> Iterator[Ints]:
+        for chunk in chunks:
+            self.stratum.state.work.derivations += len(chunk)
+            yield chunk
+
+    def take(self, rule: int, chunks: Iterable[Ints], grown: Rows) -> None:
+        """Make derived rows alive, and collect those that were not."""
+        name = self.stratum.rules[rule].relation
+        for chunk in chunks:
+            fresh = self.accept(rule, chunk)
+            if len(fresh):
+                grown[name].append(fresh)
+
+    def accept(self, rule: int, chunk: Ints) -> Ints:
+        """Make the rows of a chunk alive; return the numbers of those that are new."""
+        head = self.stratum.head(rule)
+        rows = chunk if chunk.shape[1] == head.width else np.ascontiguousarray(chunk[:, : head.width])
+        offers = self.offers(rule, chunk, head.width) if self.trace else None
+        if offers is None:
+            return self.stratum.take(rule, rows)
+        return head.adopt_rows(rows, offers, better=self.better)
