@@ -21,6 +21,9 @@ def _compare(path: Path, found: str, *, update: bool) -> None:
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_golden(case: Case, config: str, update_golden: bool) -> None:
     output, error = case.run(CONFIGS[config])
+    if error.startswith("E402"):  # the strategy does not serve this program, and says so
+        assert CONFIGS[config].strategy not in ("auto", "recompute", "reference")
+        return
     update = update_golden and config == "oracle"
     _compare(case.folder / "expected.deltas", output, update=update)
     if CONFIGS[config].strategy == "reference":

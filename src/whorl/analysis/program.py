@@ -127,6 +127,11 @@ class Relation:
         return self.kind == "stream"
 
     @property
+    def dies(self) -> bool:
+        """Whether its facts die of age: they have a time to live, or a window by time."""
+        return self.ttl is not None or (self.window is not None and not self.window.counted)
+
+    @property
     def arity(self) -> int:
         """The number of attributes of a row as it arrives, the timestamp included."""
         return len(self.columns) + (1 if self.lifted and self.timed else 0)

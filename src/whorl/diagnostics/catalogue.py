@@ -195,6 +195,11 @@ CATALOGUE: dict[str, Entry] = {
     ),
     # E4: planning
     "E401": Entry('"{name}" is no strategy', "Known strategies: {known}."),
+    "E402": Entry(
+        'strategy "{strategy}" cannot maintain {relations}',
+        "Reason: {reason}.",
+        "Use auto, or one of those that serve it: {served}.",
+    ),
     # E5: execution
     "E501": Entry('"{name}" has {expected:attribute}, not {found}', "Row: {row}."),
     "E502": Entry('column {position} of "{name}" holds {expected:a}, not {found:a}', "Row: {row}."),

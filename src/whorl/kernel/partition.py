@@ -124,6 +124,7 @@ class Partition:
 
     def _step(self, changes: Sequence[Change], batches: Sequence[Batch], now: int | None) -> StepResult:
         self.state.work.__init__()  # type: ignore[misc]  # operators hold on to the object
+        self.state.now = now
         started = perf_counter()
         base = InputCounts()
         for name, facts in self.base.items():

@@ -27,13 +27,20 @@ class InputCounts:
 
 @dataclass(slots=True)
 class Work:
-    """What maintaining the views took: the reference evaluator counts none of it."""
+    """What maintaining the views took: the reference evaluator counts none of it.
+
+    Probes look rows up, and matches are what they find; derivations are bodies of rules that hold; labels are updates
+    of labels. Deletion doubts rows, lets some fall, and some of those return in the same epoch.
+    """
 
     probes: int = 0
     matches: int = 0
     derivations: int = 0
     rounds: int = 0
     labels: int = 0
+    doubted: int = 0
+    fallen: int = 0
+    returned: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from whorl.analysis.program import Relation
 from whorl.logical.plan import Contribution, Filter, Fixpoint, Join, LogicalPlan, Output, RulePlan
 from whorl.model.schema import Column
 from whorl.model.types import Type
+from whorl.physical.frontier import last, rename_rule
 from whorl.physical.placement import place_relations
 from whorl.physical.plan import Best, Cell, PhysicalPlan, PhysicalRule, PhysicalStratum
 from whorl.physical.rules import NotVectorized, build_rule, expr_type, infer_variables
@@ -83,7 +84,12 @@ class _Lowering:
         except NotVectorized as refused:
             self._reference(stratum, str(refused))
             return
-        strategy, reason = choose_strategy(self._strategy, "best", recursive=True)
+        strategy, reason = choose_strategy(
+            self._strategy, "best", stratum.relations, recursive=True, expires=self._expires(rules)
+        )
+        if strategy == "expiry":
+            self._frontier(stratum, best, reason)
+            return
         number = len(self.strata) + 1
         self.strata.append(
             PhysicalStratum(
@@ -99,13 +105,78 @@ class _Lowering:
             )
         )
 
+    def _frontier(self, stratum: Fixpoint, best: list[Best], reason: str) -> None:
+        """Keep, under another name and with the value last, all rows of a group that may yet become the best."""
+        renamed = {each.relation: (f"{each.relation}^frontier", each.column) for each in best}
+        for each in best:
+            relation = self.relations[each.relation]
+            columns = last(relation.columns, each.column)
+            name = renamed[each.relation][0]
+            at = len(columns) - 1
+            self.relations[name] = replace(relation, name=name, columns=columns, aggregates={at: each.function})
+        own = frozenset(renamed[name][0] if name in renamed else name for name in stratum.relations)
+        rules = tuple(
+            build_rule(rename_rule(rule, renamed), self.relations, self._functions, own) for rule in stratum.rules
+        )
+        number = len(self.strata) + 1
+        names = tuple(renamed[name][0] if name in renamed else name for name in stratum.relations)
+        kept = tuple(
+            Best(renamed[each.relation][0], len(self.relations[each.relation].columns) - 1, each.function)
+            for each in best
+        )
+        self.strata.append(
+            PhysicalStratum(
+                number, names, rules, recursive=True, kind="frontier", strategy="expiry", reason=reason, best=kept
+            )
+        )
+        for each in best:
+            number = len(self.strata) + 1
+            cell = Cell(each.column, each.function, (renamed[each.relation][0],))
+            self.strata.append(
+                PhysicalStratum(
+                    number,
+                    (each.relation,),
+                    (),
+                    recursive=False,
+                    kind="front",
+                    strategy="expiry",
+                    reason="the best row of each frontier",
+                    cells=(cell,),
+                )
+            )
+
+    def _expires(self, rules: tuple[PhysicalRule, ...]) -> bool:
+        """Whether rules only add, and what they read carries times of death, or lives for ever."""
+        maintained = {name: stratum for stratum in self.strata for name in stratum.relations}
+        heads = {rule.relation for rule in rules}
+        timed = False
+        for rule in rules:
+            for step, positive in rule.atoms:
+                name = step.relation  # type: ignore[union-attr]
+                if not positive:
+                    return False
+                if name in heads:
+                    continue
+                if name in maintained:
+                    if maintained[name].strategy != "expiry" or maintained[name].kind == "front":
+                        return False
+                    timed = True
+                else:
+                    timed |= self.relations[name].dies
+        return timed
+
     def _add(self, relations: tuple[str, ...], rules: tuple[PhysicalRule, ...], kind: str, *, recursive: bool) -> None:
-        strategy, reason = choose_strategy(self._strategy, kind, recursive=recursive)
+        strategy, reason = choose_strategy(
+            self._strategy, kind, relations, recursive=recursive, expires=self._expires(rules)
+        )
         number = len(self.strata) + 1
         self.strata.append(PhysicalStratum(number, relations, rules, recursive, kind, strategy, reason))
 
     def _reference(self, stratum: Fixpoint, why: str) -> None:
         number = len(self.strata) + 1
+        choose_strategy(
+            self._strategy, "reference", stratum.relations, recursive=stratum.recursive, expires=False, why=why
+        )
         reason = f"the reference evaluator runs it: {why}"
         self.strata.append(
             PhysicalStratum(

@@ -27,9 +27,22 @@ EMPTY = -1
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
+watchers: list[Callable[[str], None]] = []  # are told of each function that was compiled, and not found on disk
+
+
 def kernel(signature: Any) -> Callable[[Any], Any]:
     """Compile a function over arrays for one signature. Numba's objects are untyped, hence Any."""
-    decorate: Callable[[Any], Any] = njit(signature, cache=True, nogil=True, boundscheck=False, error_model="numpy")
+    compile_kernel: Callable[[Any], Any] = njit(
+        signature, cache=True, nogil=True, boundscheck=False, error_model="numpy"
+    )
+
+    def decorate(function: Any) -> Any:
+        compiled = compile_kernel(function)
+        if watchers and not config.DISABLE_JIT and compiled.stats.cache_misses:  # type: ignore[attr-defined]
+            for watcher in watchers:
+                watcher(function.__name__)
+        return compiled
+
     return decorate
 
 

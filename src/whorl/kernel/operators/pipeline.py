@@ -27,6 +27,7 @@ from whorl.kernel.operators.expressions import (
     fit,
 )
 from whorl.kernel.state.dictionary import Dictionary
+from whorl.kernel.state.frontier import Frontier
 from whorl.kernel.state.owner import Owner
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.logical.plan import AntiJoin, Contribution, Extend, Filter, Join, Lacks, Step, Unnest
@@ -51,6 +52,8 @@ class State:
     functions: Mapping[str, Function]
     work: Work = field(default_factory=Work)
     owner: Owner | None = None  # which partition this is, if there are several
+    now: int | None = None  # event time
+    frontiers: dict[str, Frontier] = field(default_factory=dict)
 
 
 class Operator(Protocol):
@@ -460,7 +463,7 @@ def _compile(
     args = [arg.value if isinstance(arg, Contribution) else arg for arg in rule.args]
     if not args:  # a relation without columns holds the row (0)
         args, kinds = [ast.Constant(0)], [Type.INTEGER]
-    numbers = [row_name(atom) for atom, (_step, positive) in enumerate(rule.atoms) if positive] if trace else []
+    numbers = _row_names(rule) if trace else []
     plain = all(isinstance(a, ast.Variable) and rule.types.get(a.name) is k for a, k in zip(args, kinds, strict=True))
     outputs = [*(arg.name for arg in args if isinstance(arg, ast.Variable)), *numbers] if plain else []
     used = set(numbers).union(*(variable_names(arg) for arg in args))
@@ -484,7 +487,7 @@ def compile_at_head(rule: PhysicalRule, state: State) -> Pipeline:
     """Compile the search for derivations of given rows.
 
     A batch holds rows of the head, without aggregated columns, followed by a number of one's own. The result holds that
-    number, and the number of each positive atom's row; or, where a column is aggregated, that number and the value.
+    number, and the number of each positive atom's row; where a column is aggregated, its value comes before them.
     """
     args: list[ast.Expr] = []
     kinds: list[Type] = []
@@ -503,8 +506,7 @@ def compile_at_head(rule: PhysicalRule, state: State) -> Pipeline:
         kinds.append(types[position])
     if values:
         return _compile_values_at_head(rule, state, args, kinds, values, value_kinds)
-    numbers = [row_name(atom) for atom, (_step, positive) in enumerate(rule.atoms) if positive]
-    outputs = [HEAD, *numbers]
+    outputs = [HEAD, *_row_names(rule)]
     builder = _Builder(state, rule.types, rule.at_head, outputs, set())
     builder.enter(args, kinds, [HEAD])
     _add_steps(builder, rule, rule.at_head)
@@ -519,11 +521,16 @@ def _compile_values_at_head(
     values: Sequence[ast.Expr],
     value_kinds: Sequence[Type],
 ) -> Pipeline:
-    used = {HEAD}.union(*(variable_names(value) for value in values))
+    numbers = _row_names(rule)
+    used = {HEAD, *numbers}.union(*(variable_names(value) for value in values))
     builder = _Builder(state, rule.types, rule.at_head, [], used)
     builder.enter(args, kinds, [HEAD])
     _add_steps(builder, rule, rule.at_head)
-    return builder.finish(values, value_kinds, [HEAD])
+    return builder.finish(values, value_kinds, [HEAD, *numbers])
+
+
+def _row_names(rule: PhysicalRule) -> list[str]:
+    return [row_name(atom) for atom, (_step, positive) in enumerate(rule.atoms) if positive]
 
 
 def _add_steps(builder: _Builder, rule: PhysicalRule, steps: tuple[Step, ...]) -> None:

@@ -15,11 +15,13 @@ from functools import partial
 import numpy as np
 
 from whorl.analysis.program import Relation
+from whorl.kernel.arrays.rowset import OLD
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.relation import Ints, Mask, StoredRelation
 from whorl.model.report import InputCounts
 from whorl.model.values import Row
 
+FOREVER = np.iinfo(np.int64).max
 NEVER = np.iinfo(np.int64).min  # the time of a fact that arrived before event time was known
 
 
@@ -70,6 +72,9 @@ class BaseFacts:
     def __init__(self, relation: Relation, stored: StoredRelation) -> None:
         self.relation = relation
         self.stored = stored
+        if self._timed_window is not None:
+            stored.keep_labels()
+            stored.dying = True
         self._keys = tuple(i for i, column in enumerate(relation.columns) if column.key)
         self.clear()
 
@@ -232,6 +237,8 @@ class BaseFacts:
 
     def _wait(self, numbers: Ints) -> None:
         """Let facts wait for their end, by their times."""
+        if not len(numbers):
+            return
         own = self._times[numbers]
         order = np.argsort(own, kind="stable")
         numbers, own = numbers[order], own[order]
@@ -320,7 +327,29 @@ class BaseFacts:
         self._dirty = []
         present = self._present[numbers]
         self.stored.retire(numbers[~present])
-        self.stored.revive(numbers[present])
+        shown = numbers[present]
+        if self.stored.dying:
+            self._label(shown)
+        self.stored.revive(shown)
+
+    def _label(self, numbers: Ints) -> None:
+        """Note when facts die: at the first slide, if there are slides, that their window does not reach back from."""
+        size = self._timed_window
+        assert size is not None, "only what has a window dies by itself"
+        before, times = self.stored.labels[numbers], self._times[numbers]
+        deaths = np.where(times == NEVER, FOREVER, times + size)
+        window = self.relation.window
+        if window is not None and window.slide is not None:
+            deaths = np.where(times == NEVER, FOREVER, -(-deaths // window.slide) * window.slide)
+        other = (deaths != before) & self.stored.is_alive(numbers, OLD)
+        self.stored.labels[numbers] = deaths
+        self.stored.note_changes(numbers[other])
+        self.stored.lowered |= bool((deaths < before)[other].any())
+
+        def restore() -> None:
+            self.stored.labels[numbers] = before
+
+        self._undo.append(restore)
 
     def _reserve(self) -> None:
         if self.stored.count > len(self._present):

@@ -7,7 +7,6 @@ that is an improvement and no deletion, since whatever followed from the worse r
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.model.types import Type
@@ -45,14 +44,11 @@ class BestRows:
             self._best = larger
         return numbers
 
-    def keys(self, values: Ints) -> npt.NDArray[np.float64] | Ints:
+    def keys(self, values: Ints) -> Ints:
         """Return keys of values that are smaller the better."""
-        if self.relation.types[self.column] is Type.FLOAT:
-            floats = np.ascontiguousarray(values).view(np.float64)
-            return floats if self._lowest else -floats
-        return values if self._lowest else ~values
+        return order_keys(values, self.relation.types[self.column], lowest=self._lowest)
 
-    def keys_of(self, numbers: Ints) -> npt.NDArray[np.float64] | Ints:
+    def keys_of(self, numbers: Ints) -> Ints:
         """Return the keys of stored rows."""
         return self.keys(self.relation.read(np.ascontiguousarray(numbers))[:, self.column])
 
@@ -89,3 +85,13 @@ class BestRows:
             groups = self.number(np.ascontiguousarray(self.relation.read(gone)[:, self.group]))
             self._best[groups] = NONE
         return gone
+
+
+def order_keys(values: Ints, kind: Type, *, lowest: bool) -> Ints:
+    """Return integers in the order of stored values, smaller the better."""
+    values = np.ascontiguousarray(values)
+    if kind is Type.FLOAT:
+        values = values + 0  # a copy; -0.0 and 0.0 are equal
+        values[values == np.iinfo(np.int64).min] = 0
+        values = np.where(values < 0, values ^ np.iinfo(np.int64).max, values)
+    return values if lowest else ~values

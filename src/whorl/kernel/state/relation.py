@@ -106,6 +106,7 @@ class StoredRelation:
 
     def __init__(self, name: str, types: Sequence[Type]) -> None:
         self.name = name
+        self.dying = False  # whether labels are times of death
         self.types = tuple(types) or (Type.INTEGER,)  # a relation without columns holds the row (0)
         self.width = len(self.types)
         self._indexes: dict[tuple[int, ...], Index] = {}
@@ -122,6 +123,7 @@ class StoredRelation:
         self.labels: Ints = np.empty(0, np.int64)
         self._labelled = False
         self._changed: list[Ints] = []
+        self.lowered = False  # whether a label got smaller in this epoch
         self.arrays = (self._rows, self._flags, self._table, self._meta)
         for index in self._indexes.values():
             index.clear()
@@ -247,6 +249,17 @@ class StoredRelation:
         """Return the numbers of rows that died or came alive in this epoch, perhaps more than once."""
         return _concatenate(self._changed)
 
+    def note_changes(self, numbers: Ints) -> None:
+        """Remember rows that someone else made alive, let die or gave another label."""
+        if len(numbers):
+            self._changed.append(numbers)
+
+    def relabelled(self) -> Ints:
+        """Return the rows that were and are alive, and may have got another label in this epoch."""
+        changed = np.unique(self.changed())
+        relabelled: Ints = changed[self._flags[changed] == rowset.NEW | rowset.OLD]
+        return relabelled
+
     def pending(self) -> tuple[Ints, Ints]:
         """Return the rows that appeared and vanished so far in this epoch, without closing it."""
         changed = np.unique(self.changed())
@@ -257,6 +270,7 @@ class StoredRelation:
         """Close the epoch; return the numbers of rows that appeared and vanished."""
         changed = self.changed()
         self._changed = []
+        self.lowered = False
         appeared, vanished = np.empty(len(changed), np.int64), np.empty(len(changed), np.int64)
         both = rowset.settle(changed, self.arrays, appeared, vanished)
         return appeared[: both >> 32], vanished[: both & 0xFFFFFFFF]
@@ -298,6 +312,7 @@ class StoredRelation:
         """Undo the epoch: let NEW equal OLD again."""
         changed = self.changed()
         self._changed = []
+        self.lowered = False
         old = self._flags[changed] & rowset.OLD
         self._flags[changed] = old | (old >> 1)
         self._flags &= np.uint8(~rowset.MARK & 0xFF)

@@ -6,7 +6,11 @@ from collections.abc import Callable
 
 from whorl.kernel.strategies.cells import Cells
 from whorl.kernel.strategies.counting import Counting
+from whorl.kernel.strategies.derivations import Derivations
 from whorl.kernel.strategies.dred import Dred
+from whorl.kernel.strategies.expiry import Expiry
+from whorl.kernel.strategies.front import Front
+from whorl.kernel.strategies.pf import ProveFirst
 from whorl.kernel.strategies.recompute import Recompute
 from whorl.kernel.strategies.reference import Reference
 from whorl.kernel.strategies.stratum import Strategy, Stratum
@@ -18,6 +22,9 @@ _STRATEGIES: dict[str, Callable[[Stratum], Strategy]] = {
     "counting": Counting,
     "dred": Dred,
     "support": Support,
+    "expiry": Expiry,
+    "pf": ProveFirst,
+    "derivations": Derivations,
 }
 
 
@@ -25,6 +32,8 @@ def build_strategy(stratum: Stratum, plan: LogicalPlan) -> Strategy:
     """Return the maintenance of a stratum as its plan says."""
     if stratum.plan.kind == "cells":
         return Cells(stratum)
+    if stratum.plan.kind == "front":
+        return Front(stratum)
     if stratum.plan.kind == "reference":
         return Reference(stratum, plan)
     return _STRATEGIES[stratum.plan.strategy](stratum)

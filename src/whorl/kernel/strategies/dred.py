@@ -80,12 +80,15 @@ class Dred(Rederive):
             doubtful[name].append(relation.mark(lost))
             counted[name].append(numbers[counts > 0])
         self.doubt_inputs(doubtful)
-        grown = self.bring_back(self.fall(doubtful))
-        for name, parts in counted.items():
+        self._proved_by_count = counted
+        self.replace(doubtful)
+
+    def enter_inputs(self, grown: Rows) -> None:
+        """Make counted rows alive, and derive what else the changed inputs lead to."""
+        for name, parts in self._proved_by_count.items():
             for numbers in parts:
                 grown[name].append(self.stratum.relation(name).revive(numbers))
-        self.enter_inputs(grown)
-        self.grow(grown)
+        super().enter_inputs(grown)
 
     def doubt(self, entry: Entry, gone: Ints, doubtful: Rows, whom: int | None = None) -> None:
         """Collect the rows that a derivation with one of the ``gone`` rows supports."""

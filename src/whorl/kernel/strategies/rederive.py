@@ -56,9 +56,17 @@ class Rederive(Fixpoint):
         """Go through the four phases."""
         doubtful = self.nothing()
         self.doubt_inputs(doubtful)
-        grown = self.bring_back(self.fall(doubtful))
+        self.replace(doubtful)
+
+    def replace(self, doubtful: Rows) -> None:
+        """Let rows fall, bring back what still follows, and derive what is new."""
+        fallen = self.fall(doubtful)
+        grown = self.bring_back(fallen)
         self.enter_inputs(grown)
         self.grow(grown)
+        for name, parts in fallen.items():
+            for numbers in parts:
+                self.stratum.state.work.returned += int(self.stratum.relation(name).is_alive(numbers).sum())
 
     # Phase 1: doubt
 
@@ -115,11 +123,13 @@ class Rederive(Fixpoint):
                     continue
                 numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
                 self.stratum.relation(name).unmark(numbers)
+                self.stratum.state.work.doubted += len(numbers)
                 saved = self.saved(name, numbers)
                 if saved is not None:
                     numbers = numbers[~saved]
                 gone = self.stratum.retire(name, numbers)
                 if len(gone):
+                    self.stratum.state.work.fallen += len(gone)
                     fallen[name].append(gone)
                     for entry in self.stratum.entries:
                         if entry.inside and entry.relation == name:

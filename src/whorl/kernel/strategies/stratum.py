@@ -12,6 +12,7 @@ from whorl.analysis.program import Relation
 from whorl.diagnostics.errors import UserError
 from whorl.kernel.operators.pipeline import Pipeline, State, compile_at_atom, compile_at_head, compile_at_nothing
 from whorl.kernel.state.best import BestRows
+from whorl.kernel.state.frontier import Frontier
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.model.limits import Limits
 from whorl.model.types import Type
@@ -66,7 +67,14 @@ class Stratum:
         self.best = {
             best.relation: BestRows(state.relations[best.relation], best.column, lowest=best.function == "min")
             for best in plan.best
+            if plan.kind == "best"
         }
+        self.frontiers = {
+            best.relation: Frontier(state.relations[best.relation], lowest=best.function == "min")
+            for best in plan.best
+            if plan.kind == "frontier"
+        }
+        state.frontiers.update(self.frontiers)
 
     def _entries(self) -> Iterator[Entry]:
         for number, rule in enumerate(self.rules):
@@ -89,6 +97,8 @@ class Stratum:
 
     def retire(self, name: str, numbers: Ints) -> Ints:
         """Let rows die; return those that were alive."""
+        if name in self.frontiers:
+            return self.frontiers[name].fall(numbers)
         return self.best[name].fall(numbers) if name in self.best else self.relation(name).retire(numbers)
 
     def clear(self) -> None:
@@ -99,6 +109,8 @@ class Stratum:
                 relation.retire(relation.alive())
         for best in self.best.values():
             best.clear()
+        for frontier in self.frontiers.values():
+            frontier.clear()
 
     def resume(self) -> None:
         """Go on from rows that were saved."""
@@ -135,11 +147,15 @@ class Stratum:
             return compile_at_nothing(rule, self.state, kinds, trace=trace)
         return compile_at_atom(rule, atom, self.state, kinds, trace=trace)
 
+    def premises(self, rule: int) -> list[str]:
+        """Return the relations of the positive atoms of a rule."""
+        return [step.relation for step, positive in self.rules[rule].atoms if positive]  # type: ignore[union-attr]
+
     def inside_premises(self, rule: int) -> list[tuple[int, str]]:
         """Return the positive atoms of a rule that read the stratum itself: their place among those, the relation."""
         if rule not in self._premises:
-            names = [step.relation for step, positive in self.rules[rule].atoms if positive]  # type: ignore[union-attr]
-            self._premises[rule] = [(at, name) for at, name in enumerate(names) if name in self.plan.relations]
+            names = enumerate(self.premises(rule))
+            self._premises[rule] = [(at, name) for at, name in names if name in self.plan.relations]
         return self._premises[rule]
 
     def comparable_best(self) -> bool:

@@ -1,0 +1,109 @@
+"""`min` or `max` in recursion under windows: of each group the rows that no other beats in value and time of death.
+
+When the best row of a group dies, its successor is there already. See `whorl.kernel.arrays.frontier` for the lists.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whorl.kernel.arrays import frontier as arrays
+from whorl.kernel.state.best import order_keys
+from whorl.kernel.state.relation import Ints, StoredRelation
+
+_NONE = np.empty(0, np.int64)
+
+
+class Frontier:
+    """The frontiers of a stored relation whose last column is the value and whose labels are deaths."""
+
+    def __init__(self, relation: StoredRelation, *, lowest: bool) -> None:
+        self.relation = relation
+        self._lowest = lowest
+        self._groups = StoredRelation(f"{relation.name}^groups", relation.types[:-1])
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all lists."""
+        self.first = np.full(32, arrays.END, np.int64)
+        self._following = np.empty(32, np.int64)
+        self._keys = np.empty(32, np.int64)
+        self._touched: list[Ints] = []
+
+    def groups(self, rows: Ints) -> Ints:
+        """Return the number of the group of each row."""
+        width = self.relation.width - 1
+        batch = np.ascontiguousarray(rows[:, :width]) if width else np.zeros((len(rows), 1), np.int64)
+        numbers = self._groups.number(batch)
+        if self._groups.count > len(self.first):
+            larger = np.full(max(self._groups.count, 2 * len(self.first)), arrays.END, np.int64)
+            larger[: len(self.first)] = self.first
+            self.first = larger
+        return numbers
+
+    def offer(self, rows: Ints, deaths: Ints) -> Ints:
+        """Enter what nothing dominates; return the numbers of the rows that are new or live longer."""
+        groups = self.groups(rows)
+        keys = order_keys(rows[:, -1], self.relation.types[-1], lowest=self._lowest)
+        fit = np.empty(len(rows), np.bool_)
+        arrays.undominated(groups, keys, deaths, self.first, self._following, self._keys, self.relation.labels, fit)
+        if not fit.any():
+            return _NONE
+        groups, keys, deaths = groups[fit], keys[fit], deaths[fit]
+        numbers = self.relation.number(np.ascontiguousarray(rows[fit]))
+        self._reserve()
+        entered, dropped = np.empty(len(numbers), np.int64), np.empty(len(numbers) + self._count(groups), np.int64)
+        both = arrays.enter_frontier(
+            numbers,
+            groups,
+            keys,
+            deaths,
+            self.first,
+            self._following,
+            self._keys,
+            self.relation.arrays,
+            self.relation.labels,
+            entered,
+            dropped,
+        )
+        entered, dropped = entered[: both >> 32], dropped[: both & 0xFFFFFFFF]
+        self.relation.note_changes(entered)
+        self.relation.note_changes(dropped)
+        self._touched.append(groups)
+        return entered
+
+    def _reserve(self) -> None:
+        if self.relation.count > len(self._following):
+            size = max(self.relation.count, 2 * len(self._following))
+            self._following.resize(size, refcheck=False)
+            self._keys.resize(size, refcheck=False)
+
+    def _count(self, groups: Ints) -> int:
+        """Return how many rows groups have now, groups that come twice counted twice."""
+        return int(arrays.list_rows(groups, self.first, self._following, _NONE, 0))
+
+    def rows_of(self, groups: Ints) -> Ints:
+        """Return the rows of groups."""
+        out = np.empty(self._count(groups), np.int64)
+        arrays.list_rows(groups, self.first, self._following, out, 0)
+        return out
+
+    def fall(self, numbers: Ints) -> Ints:
+        """Let rows die; return those that were alive."""
+        gone = self.relation.retire(numbers)
+        if len(gone):
+            groups = self.groups(self.relation.read(gone))
+            arrays.unlink(gone, groups, self.first, self._following)
+            self._touched.append(groups)
+        return gone
+
+    def touched(self) -> Ints:
+        """Return the groups whose lists changed since the last time."""
+        groups = np.unique(np.concatenate(self._touched)) if self._touched else _NONE
+        self._touched = []
+        return groups
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that lists take beside the rows."""
+        return int(self._groups.nbytes + self.first.nbytes + self._following.nbytes + self._keys.nbytes)

@@ -1,0 +1,183 @@
+"""`expiry`: the label of a row is the time at which it dies; a window that moves costs no join.
+
+A derivation lives as long as the first of the rows it uses, a row as long as the last of its derivations. Rows wait in
+a queue for their time; when event time passes it, they go, and nothing is derived or looked up. A fact that arrives
+again, or late, raises labels, and only what got a larger label is followed.
+
+Under `min` and `max` a group keeps every row that no other beats in both value and death, so that when the best dies
+its successor is there.
+
+Explicit deletions follow the four phases: a row is doubtful if its label is one that a lost derivation reached.
+
+Cost: of an insertion the derivations that get longer lives through it, which in dense data may be many more than the
+rows that are new; of expiry a visit for each row that dies or was put off; of a deletion as for `dred`, on labels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whorl.kernel.arrays import labels as arithmetic
+from whorl.kernel.arrays.rowset import NEW
+from whorl.kernel.state.base import FOREVER
+from whorl.kernel.state.queue import DeathQueue
+from whorl.kernel.state.relation import Ints
+from whorl.kernel.strategies.fixpoint import Rows
+from whorl.kernel.strategies.rederive import Rederive
+from whorl.kernel.strategies.stratum import Entry, Stratum, needs_for
+
+_DEAD = np.iinfo(np.int64).min
+
+
+class Expiry(Rederive):
+    """Times of death as labels."""
+
+    trace = True
+    better = True
+    whom = arithmetic.REACHED
+
+    def __init__(self, stratum: Stratum) -> None:
+        super().__init__(stratum)
+        self._touched: Rows = self.nothing()
+        self._queues = {name: DeathQueue() for name in stratum.plan.relations}
+        for name in stratum.plan.relations:
+            stratum.relation(name).keep_labels()
+            stratum.relation(name).dying = True
+
+    def offers(self, rule: int, batch: Ints, first: int) -> Ints:
+        """Return when a derivation dies: with the first of the rows it uses."""
+        deaths = np.full(len(batch), FOREVER, np.int64)
+        for place, name in enumerate(self.stratum.premises(rule)):
+            relation = self.stratum.relation(name)
+            if relation.dying:
+                arithmetic.fold_deaths(batch, first + place, relation.labels, deaths)
+        return deaths
+
+    def accept(self, rule: int, chunk: Ints) -> Ints:
+        """Make rows alive, or let them live longer."""
+        name = self.stratum.rules[rule].relation
+        frontier = self.stratum.frontiers.get(name)
+        if frontier is None:
+            changed = super().accept(rule, chunk)
+        else:
+            width = frontier.relation.width
+            changed = frontier.offer(chunk[:, :width], self.offers(rule, chunk, width))
+        self._touched[name].append(changed)
+        self.stratum.state.work.labels += len(changed)
+        return changed
+
+    def start(self) -> None:
+        """Derive everything, with labels."""
+        self._touched = self.nothing()
+        self._queues = {name: DeathQueue() for name in self.stratum.plan.relations}
+        for name in self.stratum.plan.relations:
+            self.stratum.relation(name).lowered = True  # for all that is known here
+        super().start()
+        self._queue_up()
+
+    def follow_changes(self) -> None:
+        """Let die what is due; then the four phases, for what arrived, was refreshed or deleted."""
+        self._expire()
+        super().follow_changes()
+        self._queue_up()
+
+    def _expire(self) -> None:
+        now = self.stratum.state.now
+        if now is None:
+            return
+        for name, queue in self._queues.items():
+            numbers = queue.due(now)
+            if len(numbers):
+                relation = self.stratum.relation(name)
+                self.stratum.retire(name, numbers[relation.labels[numbers] <= now])
+
+    def _queue_up(self) -> None:
+        for name, parts in self._touched.items():
+            if not parts:
+                continue
+            relation = self.stratum.relation(name)
+            numbers = relation.mark(np.concatenate(parts))
+            relation.unmark(numbers)
+            numbers = numbers[relation.is_alive(numbers)]
+            deaths = relation.labels[numbers]
+            mortal = deaths < FOREVER
+            self._queues[name].wait(numbers[mortal], deaths[mortal])
+        self._touched = self.nothing()
+
+    def doubt_inputs(self, doubtful: Rows) -> None:
+        """Collect the rows that deletions make doubtful; what died of age took its derivations along."""
+        now = self.stratum.state.now
+        for entry in self.stratum.entries:
+            if entry.inside:
+                continue
+            relation = self.stratum.relation(entry.relation)
+            appeared, vanished = relation.pending()
+            if not entry.positive:
+                self.doubt(entry, appeared, doubtful)
+                continue
+            if relation.dying and now is not None:
+                vanished = vanished[relation.labels[vanished] > now]
+            self.doubt(entry, vanished, doubtful)
+            if relation.dying and relation.lowered:
+                self.doubt(entry, relation.relabelled(), doubtful, arithmetic.ABOVE)
+
+    def doubt(self, entry: Entry, gone: Ints, doubtful: Rows, whom: int | None = None) -> None:
+        """Collect doubtful rows; of a frontier the whole group, since what it dropped may be wanted again."""
+        name = self.stratum.rules[entry.rule].relation
+        frontier = self.stratum.frontiers.get(name)
+        if frontier is None or not len(gone):
+            super().doubt(entry, gone, doubtful, whom)
+            return
+        for chunk in self.joined(entry, gone, self.lost_needs(entry)):
+            self.stratum.state.work.derivations += len(chunk)
+            rows = frontier.rows_of(np.unique(frontier.groups(chunk)))
+            doubtful[name].append(frontier.relation.mark(rows))
+
+    def fall(self, doubtful: Rows) -> Rows:
+        """Let doubtful rows die; those that come back may do so with a smaller label."""
+        for name, parts in doubtful.items():
+            if parts:
+                self.stratum.relation(name).lowered = True
+        return super().fall(doubtful)
+
+    def revive(self, name: str, numbers: Ints) -> Ints:
+        """Make rows alive again that have a derivation, with the longest life they can have."""
+        if name in self.stratum.frontiers:
+            return self._choose(name, numbers)
+        best = np.full(len(numbers), _DEAD, np.int64)
+        for rule, chunk in self.supports(name, numbers):
+            arithmetic.highest_offers(chunk, self.offers(rule, chunk, 1), best)
+        derived = best > _DEAD
+        back = self.stratum.relation(name).adopt(numbers[derived], best[derived], better=True)
+        self._touched[name].append(back)
+        return back
+
+    def _choose(self, name: str, numbers: Ints) -> Ints:
+        """Give groups again what still follows."""
+        stratum, frontier = self.stratum, self.stratum.frontiers[name]
+        rows = stratum.relation(name).read(numbers)
+        groups = np.unique(rows[:, :-1], axis=0) if rows.shape[1] > 1 else rows[:1, :0]
+        chosen: list[Ints] = []
+        for number, rule in enumerate(stratum.rules):
+            if rule.relation != name:
+                continue
+            for low in range(0, len(groups), 4096):
+                part = groups[low : low + 4096]
+                lines = np.arange(len(part), dtype=np.int64)
+                batch = np.column_stack((part if part.shape[1] else lines, lines))
+                for chunk in stratum.at_head(number).run(np.ascontiguousarray(batch), needs_for(stratum, number, NEW)):
+                    stratum.state.work.derivations += len(chunk)
+                    found = np.column_stack((part[chunk[:, 1]], chunk[:, 0]))
+                    chosen.append(frontier.offer(found, self.offers(number, chunk, 2)))
+        self._touched[name] += chosen
+        return np.concatenate(chosen) if chosen else np.empty(0, np.int64)
+
+    def enter_inputs(self, grown: Rows) -> None:
+        """Derive what arrived leads to, and what lives longer now."""
+        super().enter_inputs(grown)
+        for entry in self.stratum.entries:
+            relation = self.stratum.relation(entry.relation)
+            if not entry.inside and entry.positive and relation.dying:
+                numbers = relation.relabelled()
+                if len(numbers):
+                    self.follow(entry, numbers, grown)
