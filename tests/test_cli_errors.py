@@ -400,6 +400,14 @@ FILES = {
         ("explain", "program.dl", "--stage", "physical", "--strategy", "magic"),
         'E401 "magic" is no strategy\n  Detail: Known strategies: auto, recompute, counting, dred, support.\n',
     ),
+    "no such benchmark": (
+        ("bench", "peers", "--only", "closure-rndom"),
+        'E661 there is no benchmark case "closure-rndom"\n  Hint: Did you mean "closure-random"?\n',
+    ),
+    "results where a file is": (
+        ("bench", "peers", "--only", "growth", "--output", "program.dl"),
+        'E662 the folder "program.dl" for the results cannot be written\n  Detail: File exists.\n',
+    ),
     "a folder": (("check", "."), 'E701 the file "." cannot be read\n  Detail: Is a directory.\n'),
     "not UTF-8": (("check", "latin.dl"), 'E702 the file "latin.dl" is not UTF-8 text\n  Hint: Save it as UTF-8.\n'),
     "functions that raise": (

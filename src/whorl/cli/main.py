@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from whorl.cli.bench import bench_app
 from whorl.diagnostics.errors import ProgramErrors, UserError, WhorlError
 from whorl.model.limits import MAX_DEPTH
 
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(bench_app, name="bench")
 
 ProgramArgument = Annotated[Path, typer.Argument(metavar="PROGRAM", help="A Datalog program, *.dl.")]
 FunctionsOption = Annotated[

@@ -1,0 +1,1 @@
+"""Benchmarks: Whorl beside what people can install, measured in one run on one machine."""

@@ -1,0 +1,37 @@
+"""A case: what is generated, who takes part, and with which limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from whorl.bench.contestants import Contestant
+from whorl.bench.workload import Workload
+
+
+class Build(Protocol):
+    """Generates a workload."""
+
+    def __call__(self, seed: int, *, quick: bool) -> Workload:
+        """Return the workload of a seed, a small one if it should be ``quick``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A contestant in a case: at most so many runs and steps, at most so long, perhaps only on demand."""
+
+    contestant: Contestant
+    runs: int | None = None
+    steps: int | None = None
+    seconds: float = 300.0
+    on_demand: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One workload and its contestants."""
+
+    name: str
+    title: str
+    build: Build
+    entries: tuple[Entry, ...]

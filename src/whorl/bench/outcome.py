@@ -1,0 +1,59 @@
+"""What one process measured for one contestant, as plain data that crosses the process border."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+from whorl.bench.answer import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Figures by name, such as `load.cpu`, and answers by the moment they were taken.
+
+    `skipped` says why a contestant does not take part, `failed` what went wrong; then there are no figures.
+    """
+
+    figures: dict[str, float] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    version: str = ""
+    skipped: str = ""
+    failed: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Outcome:  # Any: parsed JSON
+        """Return the outcome that plain data describe."""
+        answers = {moment: Answer(**answer) for moment, answer in data.pop("answers").items()}
+        return cls(answers=answers, **data)
+
+
+@dataclass(slots=True)
+class Steps:
+    """Collects the costs of steps by kind; their medians are the figures."""
+
+    values: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, kind: str, **costs: float) -> None:
+        """Note what a step cost."""
+        for name, cost in costs.items():
+            self.values.setdefault(f"{kind}.{name}", []).append(cost)
+
+    def figures(self) -> dict[str, float]:
+        """Return the median of each cost, and the worst CPU time of each kind."""
+        out = {name: median(values) for name, values in self.values.items()}
+        return out | {_worst(name): max(v) for name, v in self.values.items() if name.endswith(".cpu") and _many(v)}
+
+
+def _worst(name: str) -> str:
+    return name.removesuffix("cpu") + "worst"
+
+
+def _many(values: Sequence[float]) -> bool:
+    return len(values) > 1

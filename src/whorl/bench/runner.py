@@ -1,0 +1,96 @@
+"""Runs cases: each measurement in a process of its own, the contestants of a case in turn, run after run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from whorl.bench.case import Case, Entry
+from whorl.bench.outcome import Outcome
+from whorl.bench.results import CaseResult, Tally
+from whorl.bench.worker import Job
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How much to run."""
+
+    runs: int = 5
+    seed: int = 1
+    quick: bool = False
+    full: bool = False  # whether the contestants on demand take part
+    seconds: float | None = None  # the most that one measurement may take, in place of the case's own
+
+
+def run_cases(cases: Sequence[Case], options: Options, progress: Progress) -> Iterator[CaseResult]:
+    """Run cases one after the other."""
+    for case in cases:
+        progress(f"{case.name}: {case.title}")
+        yield _Run(case, options, progress).result()
+
+
+class _Run:
+    """One case on its way."""
+
+    def __init__(self, case: Case, options: Options, progress: Progress) -> None:
+        self._case = case
+        self._options = options
+        self._progress = progress
+
+    def result(self) -> CaseResult:
+        result = CaseResult(self._case.name, self._case.title)
+        open_entries: list[tuple[Entry, Tally]] = []
+        for entry in self._case.entries:
+            tally = Tally(entry.contestant.label)
+            result.tallies.append(tally)
+            if entry.on_demand and not self._options.full:
+                tally.note = "only with --full"
+            elif missing := entry.contestant.missing():
+                tally.note = missing
+            else:
+                open_entries.append((entry, tally))
+        for run in range(1, self._options.runs + 1):  # all contestants once, then all again: noise hits them alike
+            for entry, tally in open_entries:
+                if not tally.note and run <= (entry.runs or run):
+                    self._measure(entry, tally, run)
+        return result
+
+    def _measure(self, entry: Entry, tally: Tally, run: int) -> None:
+        seconds = self._options.seconds or entry.seconds
+        outcome = run_apart(self._job(entry), seconds)
+        if outcome.skipped or outcome.failed:
+            tally.note = outcome.skipped or f"failed: {outcome.failed}"
+        else:
+            tally.outcomes.append(outcome)
+        shown = tally.note or ", ".join(f"{name} {value:.4g}" for name, value in _headline(outcome).items())
+        self._progress(f"  run {run} of {entry.runs or self._options.runs}, {tally.contestant}: {shown}")
+
+    def _job(self, entry: Entry) -> Job:
+        return Job(self._case.name, entry.contestant, self._options.seed, entry.steps, self._options.quick)
+
+
+def _headline(outcome: Outcome) -> dict[str, float]:
+    return {name: value for name, value in outcome.figures.items() if name.endswith(".cpu")}
+
+
+def run_apart(job: Job, seconds: float) -> Outcome:
+    """Measure in a process of its own, at most so many seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked, told = Path(folder) / "job.json", Path(folder) / "result.json"
+        asked.write_text(job.to_text(), encoding="utf-8")
+        command = [sys.executable, "-m", "whorl.bench.worker", str(asked), str(told)]
+        try:
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+        except subprocess.TimeoutExpired:
+            return Outcome(failed=f"not done after {seconds:g} s")
+        if ended.returncode or not told.exists():
+            lines = ended.stderr.strip().splitlines() or [f"ended with {ended.returncode}"]
+            return Outcome(failed=lines[-1][:200])
+        return Outcome.from_json(json.loads(told.read_text(encoding="utf-8")))

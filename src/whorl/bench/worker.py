@@ -1,0 +1,57 @@
+"""One measurement in a process of its own: `python -m whorl.bench.worker JOB RESULT`, both JSON files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from whorl.bench.cases import CASES
+from whorl.bench.contestants import Contestant
+from whorl.bench.outcome import Outcome
+from whorl.diagnostics.errors import WhorlError
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Which case to build, and whom to measure."""
+
+    case: str
+    contestant: Contestant
+    seed: int
+    steps: int | None = None
+    quick: bool = False
+
+    def to_text(self) -> str:
+        """Return the job as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Job:
+        """Return the job that JSON describes."""
+        data = json.loads(text)
+        return cls(**data | {"contestant": Contestant(**data["contestant"])})
+
+
+def run_job(job: Job) -> Outcome:
+    """Measure in this process."""
+    case = next(case for case in CASES if case.name == job.case)
+    workload = case.build(job.seed, quick=job.quick).first(job.steps)
+    warm_up = case.build(job.seed, quick=True).first(4)
+    return job.contestant.measure(workload, warm_up)
+
+
+def main() -> None:
+    """Read the job, measure, write the result."""
+    job, result = (Path(word) for word in sys.argv[1:3])
+    try:
+        outcome = run_job(Job.from_text(job.read_text(encoding="utf-8")))
+    except Exception as error:  # whatever an engine raises is the result, and the others go on
+        first = (str(error).splitlines() or [""])[0]
+        outcome = Outcome(failed=first if isinstance(error, WhorlError) else f"{type(error).__name__}: {first}")
+    result.write_text(json.dumps(outcome.to_json()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""What a benchmark runs: a program, the facts that are loaded, and the changes that follow.
+
+A `Batch` is one epoch for whoever takes part. Its `kind` says under which name its cost is shown: `load`, `delete`,
+`insert`, `slide` (a window moves on and facts arrive), `expire` (a window moves on and nothing arrives).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from whorl.bench.graphs import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A program under a name that the others know it by, and the view whose rows are compared."""
+
+    name: str
+    text: str
+    view: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows that arrive and rows that go, by relation."""
+
+    kind: str
+    inserts: Mapping[str, Ints] = field(default_factory=dict)
+    deletes: Mapping[str, Ints] = field(default_factory=dict)
+    time: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A program, what it starts with, and what happens then."""
+
+    rules: Rules
+    load: Batch
+    steps: tuple[Batch, ...] = ()
+
+    def first(self, steps: int | None) -> Workload:
+        """Return the workload with at most so many steps."""
+        return self if steps is None else Workload(self.rules, self.load, self.steps[:steps])
+
+
+CLOSURE = Rules(
+    "closure",
+    """\
+RELATION edge(X: Integer, Y: Integer).
+path(X, Y) :- edge(X, Y).
+path(X, Y) :- path(X, Z), edge(Z, Y).
+query path(X, Y).
+""",
+    "path",
+)
+SHORTEST = Rules(
+    "shortest",
+    """\
+RELATION start(X: Integer).
+RELATION edge(X: Integer, Y: Integer, Cost: Integer).
+dist(X, mmin<D>) :- start(X), D = 0.
+dist(Y, mmin<D>) :- dist(X, D1), edge(X, Y, C), D = D1 + C.
+query dist(Y, D).
+""",
+    "dist",
+)
+
+
+def containment(size: int, slide: int) -> Rules:
+    """Return: what is part of what, directly or not."""
+    text = f"""\
+STREAM part(Ts: Timestamp, X: Integer, Y: Integer) WINDOW({size}, {slide}).
+within(Ts, X, Y) :- part(Ts, X, Y).
+within(Ts, X, Z) :- part(Ts1, X, Y), within(Ts2, Y, Z), largest(Ts, Ts1, Ts2).
+query within(_, X, Z).
+"""
+    return Rules("containment", text, "within")
+
+
+def cheapest(size: int, slide: int) -> Rules:
+    """Return: the cheapest way between any two places."""
+    text = f"""\
+STREAM ride(Ts: Timestamp, From: Integer, To: Integer, Fare: Integer) WINDOW({size}, {slide}).
+best(Ts, P, D, mmin<F>) :- ride(Ts, P, D, F).
+best(Ts, P, D, mmin<F>) :- ride(Ts1, P, Q, F1), best(Ts2, Q, D, F2), F = F1 + F2, largest(Ts, Ts1, Ts2).
+query best(_, P, D, F).
+"""
+    return Rules("cheapest", text, "best")
+
+
+def components(size: int, slide: int) -> Rules:
+    """Return: the smallest node that leads to each node."""
+    text = f"""\
+STREAM relates(Ts: Timestamp, X: Integer, Y: Integer) WINDOW({size}, {slide}).
+first(Ts, X, mmin<X>) :- relates(Ts, X, _).
+first(Ts, Y, mmin<V>) :- first(Ts1, X, V), relates(Ts2, X, Y), largest(Ts, Ts1, Ts2).
+query first(_, Y, V).
+"""
+    return Rules("components", text, "first")
+
+
+def ranking(size: int, slide: int) -> Rules:
+    """Return: ranks handed on along citations."""
+    text = f"""\
+STREAM pub(Ts: Timestamp, Paper: Integer, Cited: Integer) WINDOW({size}, {slide}).
+ref(Ts, P, count<R>) :- pub(Ts, P, R).
+rank(Ts, P, V) :- ref(Ts, P, R), V = 1.0.
+rank(Ts, P, sum<V>) :- rank(Ts1, C, W), pub(Ts2, C, P), ref(Ts3, C, R), V = W / R, largest(Ts, Ts1, Ts2, Ts3).
+query rank(_, P, S).
+"""
+    return Rules("ranking", text, "rank")

@@ -1,0 +1,114 @@
+"""What `whorl bench` prints: a table for each case, and one of the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from whorl.bench.answer import Answer
+from whorl.bench.cases import CASES
+from whorl.bench.plot import format_seconds
+from whorl.bench.report import choose_cases, open_folder, save_results
+from whorl.bench.results import CaseResult, Tally, by_name
+from whorl.bench.runner import Options, run_cases
+from whorl.bench.targets import Verdict, judge
+from whorl.diagnostics.errors import InternalError
+
+_COLUMNS = {
+    "load.engine": "engine CPU",
+    "load.cpu": "load CPU",
+    "load.wall": "load wall",
+    "delete.cpu": "delete CPU",
+    "insert.cpu": "insert CPU",
+    "delete.worst": "worst delete",
+    "insert.worst": "worst insert",
+    "slide.cpu": "slide CPU",
+    "slide.worst": "worst slide",
+    "expire.cpu": "expire CPU",
+    "expire.probes": "expire probes",
+    "state.row": "state B/row",
+    "rss.row": "memory B/row",
+}
+
+
+def list_cases() -> None:
+    """Print the cases with their contestants."""
+    for case in CASES:
+        names = ", ".join(dict.fromkeys(entry.contestant.label for entry in case.entries))
+        typer.echo(f"{case.name}\n  {case.title}\n  {names}")
+
+
+def run_peers(only: Sequence[str], options: Options, folder: Path) -> None:
+    """Run cases, print a table for each as it is done, and write the files."""
+    cases = choose_cases(only)
+    open_folder(folder)
+    console = Console()
+    results: list[CaseResult] = []
+    verdicts: list[Verdict] = []
+    for result in run_cases(cases, options, lambda line: typer.echo(line, err=True)):
+        results.append(result)
+        verdicts = [] if options.quick else judge(by_name(results))
+        save_results(folder, results, verdicts, options)
+        console.print(_case_table(result, quick=options.quick))
+    if options.quick:
+        console.print("A quick run has small data: it shows that everything works. Its figures mean nothing.")
+    else:
+        console.print(_target_table(verdicts))
+    console.print(f"wrote {folder / 'results.json'} and {folder / 'results.svg'}", highlight=False)
+    _check_answers(results)
+
+
+def _check_answers(results: Sequence[CaseResult]) -> None:
+    differing = [f"{result.name}, {text}" for result in results for text in result.disagreements()]
+    if differing:
+        message = "contestants gave different answers: " + "; ".join(differing)
+        raise InternalError(message)
+
+
+def _case_table(result: CaseResult, *, quick: bool) -> Table:
+    shown = {name for tally in result.tallies for name in tally.figures}
+    columns = [name for name in _COLUMNS if name in shown]
+    title = f"{result.name}, small data" if quick else f"{result.name}: {result.title}"
+    table = Table(title=title, title_justify="left")
+    table.add_column("contestant")
+    table.add_column("runs", justify="right")
+    for name in columns:
+        table.add_column(_COLUMNS[name], justify="right")
+    table.add_column("note", overflow="fold")
+    for tally in result.tallies:
+        cells = [_figure(name, tally.figures.get(name)) for name in columns]
+        table.add_row(tally.contestant, str(len(tally.outcomes)), *cells, _note(tally))
+    return table
+
+
+def _note(tally: Tally) -> str:
+    version = next((outcome.version for outcome in tally.outcomes), "")
+    answer: Answer | None = next((o.answers["load"] for o in tally.outcomes if "load" in o.answers), None)
+    rows = f"{answer.rows:,} rows" if answer is not None else ""
+    return "; ".join(part for part in (tally.note, rows, version) if part)
+
+
+def _figure(name: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    if name.endswith((".row", ".probes")):
+        return f"{value:,.0f}"
+    return format_seconds(value)
+
+
+def _target_table(verdicts: Sequence[Verdict]) -> Table:
+    table = Table(title="Targets", title_justify="left")
+    for name in ("case", "what"):
+        table.add_column(name, overflow="fold")
+    for name in ("measured", "target"):
+        table.add_column(name, justify="right")
+    table.add_column("met")
+    for verdict in verdicts:
+        value = "not measured" if verdict.value is None else f"{verdict.value:.4g}"
+        met = {True: "yes", False: "[bold]no[/bold]", None: ""}[verdict.passed]
+        table.add_row(verdict.target.case, verdict.target.text, value, verdict.shown_bound, met)
+    return table
