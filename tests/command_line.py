@@ -6,9 +6,12 @@ import io
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from importlib import import_module
 from unittest.mock import patch
 
 from whorl.cli.main import main
+
+import_module("whorl.hosts.inprocess")  # compiles the kernel where it is not on disk, before anybody looks
 
 
 @dataclass(frozen=True)

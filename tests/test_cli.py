@@ -198,15 +198,31 @@ def test_replay_without_a_rewrite(name: str) -> None:
     assert succeed("replay", "program.dl", "input.deltas", "--without", name) == OUTPUT
 
 
-def test_replay_report() -> None:
-    lines = succeed("replay", "program.dl", "input.deltas", "--report").splitlines()
+REPORTS = [
+    "# epoch 1: 4 inserted, 1 deleted; 3 changes out; _ ms",
+    "# epoch 2: 0 inserted, 0 deleted, 1 refreshed, 1 absent; 0 changes out; _ ms",
+    "# epoch 3: 0 inserted, 0 deleted, 1 late, 2 expired; 3 changes out; _ ms",
+]
+COSTS = (
+    r"#   \d+ rounds, \d+ derivations, \d+ probes, \d+ matches, \d+ label updates;"
+    r" state \d+\.\d kB; input _ ms, maintain _ ms, output _ ms"
+)
+
+
+@pytest.mark.parametrize("strategy", ["reference", "auto"])
+def test_replay_report(strategy: str) -> None:
+    lines = succeed("replay", "program.dl", "input.deltas", "--report", "--strategy", strategy).splitlines()
     assert [line for line in lines if not line.startswith("#")] == OUTPUT.splitlines()
     reports = [re.sub(r"\d+\.\d ms", "_ ms", line) for line in lines if line.startswith("#")]
-    assert reports == [
-        "# epoch 1: 4 inserted, 1 deleted; 3 changes out; _ ms",
-        "# epoch 2: 0 inserted, 0 deleted, 1 refreshed, 1 absent; 0 changes out; _ ms",
-        "# epoch 3: 0 inserted, 0 deleted, 1 late, 2 expired; 3 changes out; _ ms",
-    ]
+    assert [line for line in reports if line.startswith("# epoch")] == REPORTS
+    costs = [line for line in reports if not line.startswith("# epoch")]
+    assert len(costs) == (3 if strategy == "auto" else 0), "the reference evaluator counts no work"
+    assert [line for line in costs if not re.fullmatch(COSTS, line)] == []
+
+
+@pytest.mark.parametrize("options", [("--verify",), ("--partitions", "3"), ("--strategy", "reference", "--verify")])
+def test_replay_in_other_ways(options: tuple[str, ...]) -> None:
+    assert succeed("replay", "program.dl", "input.deltas", *options) == OUTPUT
 
 
 def test_replay_json() -> None:
@@ -226,6 +242,8 @@ def test_replay_json() -> None:
         "expired": 0,
     }
     assert all(epoch["seconds"] >= 0 for epoch in epochs)
+    assert all(epoch["work"]["rounds"] >= 0 and epoch["state_bytes"] > 0 for epoch in epochs)
+    assert set(epochs[0]["phases"]) >= {"input", "maintain", "output"}
 
 
 def test_replay_json_values(folder: Path) -> None:
@@ -260,7 +278,17 @@ def test_help() -> None:
         ("explain", ["--stage", "--functions", "--without", "--times"]),
         (
             "replay",
-            ["--functions", "--json", "--report", "--without", "--max-rounds", "--max-tuples", "--max-depth"],
+            [
+                "--functions",
+                "--json",
+                "--report",
+                "--partitions",
+                "--verify",
+                "--without",
+                "--max-rounds",
+                "--max-tuples",
+                "--max-depth",
+            ],
         ),
     ],
 )

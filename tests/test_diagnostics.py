@@ -19,6 +19,8 @@ from whorl.syntax.deltas import parse_deltas
 from whorl.syntax.parser import parse_program
 
 ROOT = HERE.parent
+# Tests that show codes of their own.
+SHOWN_IN = ("test_run.py", "test_session.py")
 # Codes that no test can raise yet, each with the reason.
 NOT_SHOWN: dict[str, str] = {}
 
@@ -203,6 +205,7 @@ def codes_in(paths: list[Path]) -> set[str]:
 
 def test_every_code_is_shown_by_a_test() -> None:
     expected = [*HERE.glob("golden_errors/**/expected.err"), *HERE.glob("golden/**/expected.err")]
+    expected += [HERE / name for name in SHOWN_IN]
     tested = (
         codes_in(expected) | {case.code for case in CASES.values()} | {error[:4] for _args, error in FILES.values()}
     )

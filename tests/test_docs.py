@@ -28,6 +28,7 @@ from pathlib import Path
 
 import pytest
 
+import whorl.hosts.inprocess  # noqa: F401  # compiles the kernel where it is not on disk, before anybody looks
 from whorl.analysis.durations import UNITS
 from whorl.analysis.program import AGGREGATES
 from whorl.cli.main import app, main

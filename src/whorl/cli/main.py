@@ -11,7 +11,7 @@ import typer
 
 from whorl.cli.bench import bench_app
 from whorl.diagnostics.errors import ProgramErrors, UserError, WhorlError
-from whorl.model.limits import MAX_DEPTH
+from whorl.model.limits import MAX_DEPTH, Limits
 
 app = typer.Typer(
     help="Recursive views over changing data: rules in, changes out.",
@@ -33,6 +33,18 @@ StrategyOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print data for machines.")]
+PartitionsOption = Annotated[
+    int, typer.Option("--partitions", min=1, metavar="N", help="Parts that the state is split into.")
+]
+VerifyOption = Annotated[bool, typer.Option("--verify", help="Compare with the reference evaluator after every epoch.")]
+WithoutOption = Annotated[
+    list[str] | None, typer.Option("--without", metavar="REWRITE", help="Leave a rewrite out; may repeat.")
+]
+MaxRoundsOption = Annotated[int | None, typer.Option(min=1, metavar="N", help="Rounds that one fixpoint may take.")]
+MaxTuplesOption = Annotated[int | None, typer.Option(min=1, metavar="N", help="Tuples that one stratum may hold.")]
+MaxDepthOption = Annotated[
+    int | None, typer.Option(min=1, max=MAX_DEPTH, metavar="N", help="Depth that a term may reach.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -100,47 +112,130 @@ def explain(
 
 
 @app.command()
+def run(
+    program: ProgramArgument,
+    output: Annotated[str, typer.Option("--output", metavar="DIR", help="Where <view>.csv goes; - prints one view.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="REL=PATH", help="A file of rows, or a folder of them; may repeat."),
+    ] = None,
+    emit: Annotated[
+        str, typer.Option("--emit", metavar="WHAT", help="snapshot, changes (<view>.changes.csv) or both.")
+    ] = "snapshot",
+    view: Annotated[str | None, typer.Option("--view", metavar="NAME", help="Write this view only.")] = None,
+    every: Annotated[
+        str | None,
+        typer.Option("--every", metavar="TIME", help='Cut streams into epochs: "5 minutes", or "slide".'),
+    ] = None,
+    functions: FunctionsOption = None,
+    strategy: StrategyOption = "auto",
+    partitions: PartitionsOption = 1,
+    host: Annotated[str, typer.Option("--host", metavar="NAME", help="Where it runs: local.")] = "local",
+    verify: VerifyOption = False,
+    as_json: JsonOption = False,
+    without: WithoutOption = None,
+    max_rounds: MaxRoundsOption = None,
+    max_tuples: MaxTuplesOption = None,
+    max_depth: MaxDepthOption = None,
+) -> None:
+    """Files in, views out: CSV, JSON lines or Parquet, as one epoch or as many."""
+    if host != "local":
+        message = f"{host} is no host; there is local"
+        raise typer.BadParameter(message, param_hint="--host")
+    from whorl.cli.compiling import load_kernel
+    from whorl.cli.explain import check_rewrites
+
+    check_rewrites(without or [])
+    load_kernel()
+    from whorl.cli.run import RunOptions, run_program
+
+    limits = _limits(max_rounds, max_tuples, max_depth)
+    run_program(
+        RunOptions(
+            program,
+            inputs or [],
+            output,
+            emit,
+            view,
+            every,
+            strategy,
+            partitions,
+            verify,
+            functions,
+            limits,
+            without or [],
+            as_json,
+        )
+    )
+
+
+@app.command()
 def replay(
     program: ProgramArgument,
     deltas: Annotated[Path, typer.Argument(metavar="FILE.deltas", help="Epochs in delta notation.")],
     functions: FunctionsOption = None,
-    strategy: StrategyOption = "reference",
+    strategy: StrategyOption = "auto",
+    partitions: PartitionsOption = 1,
+    verify: VerifyOption = False,
     as_json: JsonOption = False,
-    report: Annotated[bool, typer.Option("--report", help="Also print a line about each epoch.")] = False,
-    without: Annotated[
-        list[str] | None, typer.Option("--without", metavar="REWRITE", help="Leave a rewrite out; may repeat.")
-    ] = None,
-    max_rounds: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Rounds that one fixpoint may take.")
-    ] = None,
-    max_tuples: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Tuples that one stratum may hold.")
-    ] = None,
-    max_depth: Annotated[
-        int | None, typer.Option(min=1, max=MAX_DEPTH, metavar="N", help="Depth that a term may reach.")
-    ] = None,
+    report: Annotated[bool, typer.Option("--report", help="Also print what each epoch did, and what it cost.")] = False,
+    without: WithoutOption = None,
+    max_rounds: MaxRoundsOption = None,
+    max_tuples: MaxTuplesOption = None,
+    max_depth: MaxDepthOption = None,
 ) -> None:
     """Epochs in, epochs out: apply each, and print the rows that appear (+) and vanish (-)."""
     from whorl.cli.explain import check_rewrites
     from whorl.cli.files import load_functions, read_source
     from whorl.cli.replay import replay_epochs
-    from whorl.model.limits import Limits
 
     check_rewrites(without or [])
-    given = {"rounds": max_rounds, "tuples": max_tuples, "depth": max_depth}
-    limits = Limits(**{name: value for name, value in given.items() if value is not None})
     lines = replay_epochs(
         read_source(program),
         read_source(deltas),
         load_functions(functions),
-        limits,
+        _limits(max_rounds, max_tuples, max_depth),
         without or [],
         strategy,
+        partitions,
+        verify=verify,
         as_json=as_json,
         report=report,
     )
     for line in lines:
         typer.echo(line)
+
+
+@app.command()
+def why(
+    program: ProgramArgument,
+    row: Annotated[str, typer.Argument(metavar="ROW", help="""The row, as 'reachable("a", _)'; _ is any value.""")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="REL=PATH", help="A file of rows, or a folder of them; may repeat."),
+    ] = None,
+    deltas: Annotated[
+        Path | None, typer.Option("--deltas", metavar="FILE.deltas", help="Epochs in delta notation, instead.")
+    ] = None,
+    epoch: Annotated[int | None, typer.Option("--epoch", metavar="N", help="Stop after this epoch.")] = None,
+    missing: Annotated[bool, typer.Option("--not", help="Say why the row is not there.")] = False,
+    form: Annotated[str, typer.Option("--format", metavar="NAME", help="text, json, dot or svg.")] = "text",
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write there, not to standard output.")
+    ] = None,
+    whole: Annotated[bool, typer.Option("--all", help="Do not cut a long proof.")] = False,
+    functions: FunctionsOption = None,
+    strategy: StrategyOption = "auto",
+) -> None:
+    """Say why a row is in a view: the rules and facts that it follows from."""
+    from whorl.cli.compiling import load_kernel
+
+    load_kernel()
+    from whorl.cli.why import WhyOptions, explain_asked
+
+    explain_asked(
+        WhyOptions(program, row, inputs or [], deltas, epoch, missing, form, output, whole, strategy, functions)
+    )
 
 
 @app.command()
@@ -170,6 +265,12 @@ def demo(
         typer.echo(f"wrote {save / 'network.dl'} and {save / 'network.deltas'}")
         return
     run_demo(Console(), epochs, seed, plain=plain)
+
+
+def _limits(rounds: int | None, tuples: int | None, depth: int | None) -> Limits:
+    """Return the limits that were given, and the usual ones for the rest."""
+    given = {"rounds": rounds, "tuples": tuples, "depth": depth}
+    return Limits(**{name: value for name, value in given.items() if value is not None})
 
 
 def main() -> None:

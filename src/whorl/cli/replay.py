@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
+from whorl.cli.reports import epoch_lines, report_json
 from whorl.diagnostics.errors import ProgramErrors, UserError
 from whorl.diagnostics.source import Source, line_span
+from whorl.hosts.verified import Host, Verified
 from whorl.logical.compile import compile_program
-from whorl.logical.intake import Compile
-from whorl.model.delta import Delta, Epoch
+from whorl.logical.intake import Compile, DataTypes
+from whorl.logical.plan import LogicalPlan
+from whorl.model.delta import Delta
 from whorl.model.functions import Function
 from whorl.model.limits import Limits
 from whorl.model.report import EpochReport
@@ -25,14 +27,20 @@ def replay_epochs(
     functions: Sequence[Function],
     limits: Limits,
     without: Sequence[str],
-    strategy: str = "reference",
+    strategy: str = "auto",
+    partitions: int = 1,
     *,
+    verify: bool = False,
     as_json: bool,
     report: bool,
 ) -> Iterator[str]:
     """Yield the lines of the output, epoch by epoch."""
     epochs = parse_deltas(deltas)
-    host = _open(lambda types: compile_program(program, functions, types, without=without), limits, strategy)
+
+    def compile_plan(types: DataTypes) -> LogicalPlan:
+        return compile_program(program, functions, types, without=without)
+
+    host = _open(compile_plan, limits, strategy, partitions, verify=verify)
     for epoch in epochs:
         try:
             result = host.commit(epoch)
@@ -47,32 +55,20 @@ def replay_epochs(
         yield format_header(result.number, result.time)
         yield from format_deltas(result.deltas)
         if report:
-            yield f"# {_report(result)}"
+            yield from (f"# {line}" for line in epoch_lines(result))
 
 
-class Host(Protocol):
-    """Whoever maintains the views."""
-
-    def commit(self, epoch: Epoch) -> EpochReport:
-        """Apply one epoch."""
-
-
-def _open(compile_plan: Compile, limits: Limits, strategy: str) -> Host:
+def _open(compile_plan: Compile, limits: Limits, strategy: str, partitions: int, *, verify: bool) -> Host:
+    """Return who maintains the views. The kernel is loaded only now, and only if it is needed."""
     if strategy == "reference":
         return Oracle(compile_plan, limits)
+    from whorl.cli.compiling import load_kernel
+
+    load_kernel()
     from whorl.hosts.inprocess import InProcess
 
-    return InProcess(compile_plan, limits, strategy)
-
-
-def _report(result: EpochReport) -> str:
-    counts = result.counts
-    out = sum(len(delta.inserted) + len(delta.deleted) for delta in result.deltas.values())
-    parts = [f"{counts.inserted} inserted", f"{counts.deleted} deleted"]
-    for name in ("refreshed", "absent", "late", "expired"):
-        if getattr(counts, name):
-            parts.append(f"{getattr(counts, name)} {name}")
-    return f"epoch {result.number}: {', '.join(parts)}; {out} changes out; {result.seconds * 1000:.1f} ms"
+    host = InProcess(compile_plan, limits, strategy, partitions)
+    return Verified(host, compile_plan, limits) if verify else host
 
 
 def _to_json(result: EpochReport) -> dict[str, object]:
@@ -80,9 +76,7 @@ def _to_json(result: EpochReport) -> dict[str, object]:
         "epoch": result.number,
         "time": result.time,
         "changes": {view: _delta_json(delta) for view, delta in sorted(result.deltas.items())},
-        "input": {name: getattr(result.counts, name) for name in result.counts.__slots__},
-        "seconds": result.seconds,
-    }
+    } | report_json(result)
 
 
 def _delta_json(delta: Delta) -> dict[str, list[list[object]]]:

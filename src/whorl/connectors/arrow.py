@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.interchange import from_dataframe
 
+from whorl.connectors.columns import Columns, StrangeType, read_columns
 from whorl.connectors.rows import fit_values
-from whorl.connectors.target import Misfit, Place, Target, match_columns, row_place
+from whorl.connectors.target import Misfit, Target, row_place
 from whorl.connectors.text import encode_strings, read_text, to_numpy, whole_seconds
-from whorl.diagnostics.errors import UserError
 from whorl.model.batch import Batch, Values, values_of
 from whorl.model.types import Type
 from whorl.model.values import Value, format_value, list_value
@@ -48,38 +48,18 @@ def _without_index(table: pa.Table) -> pa.Table:
     return table.drop_columns([name for name in table.column_names if name.startswith("__index_level_")])
 
 
-def read_table(
-    target: Target,
-    table: pa.Table,
-    weight: int,
-    *,
-    where: str = "the table",
-    place: Place = row_place,
-    text: bool = False,
-) -> Batch:
-    """Check a table against a relation, and return it as a batch; with ``text``, strings may stand for timestamps."""
-    columns = []
-    for at, found in enumerate(match_columns(target, table.column_names, where)):
-        try:
-            columns.append(read_column(table.column(found), target.types[at], text=text))
-        except Misfit as misfit:
-            raise misfit.at(target, at, place) from None
-        except _NoType as strange:
-            facts = {"name": target.relation, "column": target.label(at), "found": strange}
-            raise UserError("E607", None, **facts) from None
-    return Batch(target.relation, tuple(columns), table.num_rows, weight)
-
-
-class _NoType(Exception):
-    """An Arrow type that no column holds."""
+def read_table(target: Target, table: pa.Table, weight: int) -> Batch:
+    """Check a table against a relation, and return it as a batch."""
+    source = Columns(table.column_names, table.columns, table.num_rows, read_column, row_place, "the table")
+    return read_columns(target, source, weight)
 
 
 def read_column(column: pa.ChunkedArray, kind: Type, *, text: bool = False) -> Values:
-    """Return an Arrow column that fits a type."""
+    """Return an Arrow column that fits a type; with ``text``, strings may stand for timestamps."""
     if not len(column):
         return values_of(())
     if column.null_count:
-        raise Misfit(int(np.flatnonzero(pc.is_null(column).to_numpy())[0]))
+        raise Misfit(int(np.flatnonzero(to_numpy(pc.is_null(column)))[0]))
     found = column.type
     inner = found.value_type if pa.types.is_dictionary(found) else found
     if inner is not found and not _is_text(inner):
@@ -115,7 +95,7 @@ def _numbers(column: pa.ChunkedArray) -> Values:
             row = int(np.flatnonzero(data > np.iinfo(np.int64).max)[0])
             raise Misfit(row, str(data[row]))
         return Values(Type.INTEGER, data.astype(np.int64))
-    raise _NoType(str(found))
+    raise StrangeType(str(found))
 
 
 def _check(values: Values, kind: Type) -> Values:
@@ -133,7 +113,7 @@ def _moments(column: pa.ChunkedArray, kind: Type) -> Values:
     seconds = whole_seconds(column) if column.type.unit != "ns" else _from_nanoseconds(column)
     if seconds is None:
         rest = pc.not_equal(column, pc.floor_temporal(column, unit="second"))
-        row = int(np.flatnonzero(rest.to_numpy())[0])
+        row = int(np.flatnonzero(to_numpy(rest))[0])
         raise Misfit(row, f"{column[row].as_py()} with a fraction of a second")
     return seconds
 

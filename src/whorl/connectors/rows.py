@@ -64,7 +64,7 @@ def _read_column(target: Target, place: int, column: Sequence[Any]) -> Values:
     kind = target.types[place]
     try:
         if not _PLAIN.issuperset(map(type, column)):
-            column = [_plain(value, kind, row) for row, value in enumerate(column)]
+            column = [plain_value(value, kind, row) for row, value in enumerate(column)]
         return fit_values(column, kind)
     except Misfit as misfit:
         raise misfit.at(target, place, row_place) from None
@@ -108,23 +108,23 @@ def read_row(row: object, types: Sequence[Type]) -> Row | None:
 
 
 def _read_one(value: object, kind: Type) -> Value:
-    plain = fit_values([_plain(value, kind, 0)], kind)[0]
+    plain = fit_values([plain_value(value, kind, 0)], kind)[0]
     return float(plain) if kind is Type.FLOAT and isinstance(plain, int) else plain
 
 
-def _plain(value: Any, kind: Type, row: int) -> Value:
-    """Return a Python value as one of the language."""
+def plain_value(value: Any, kind: Type, row: int) -> Value:
+    """Return a Python value as one of the language; raise at ``row`` if it is none."""
     if type(value) in _PLAIN:
         plain: Value = value
         return plain
     if value is None:
         raise Misfit(row)
     if isinstance(value, list | tuple):
-        return list_value(tuple(_plain(item, Type.UNKNOWN, row) for item in value))
+        return list_value(tuple(plain_value(item, Type.UNKNOWN, row) for item in value))
     if isinstance(value, date) and kind in (Type.TIMESTAMP, Type.UNKNOWN):
         return seconds_of(value, row)
     if isinstance(value, np.generic):
-        return _plain(value.item(), kind, row)
+        return plain_value(value.item(), kind, row)
     for kept in (int, float, str):  # subclasses, such as an enumeration of integers
         if isinstance(value, kept):
             return kept(value)

@@ -74,11 +74,9 @@ def _quick(column: pa.ChunkedArray, kind: Type) -> Values | None:
 
 
 def _booleans(column: pa.ChunkedArray) -> Values | None:
-    lower = pc.utf8_lower(column)
-    true = pc.equal(lower, "true")
-    if _any(pc.invert(pc.or_(true, pc.equal(lower, "false")))):
+    if _any(pc.invert(pc.match_substring_regex(column, "(?i)^(true|false)$"))):
         return None
-    return Values(Type.BOOLEAN, to_numpy(true))
+    return Values(Type.BOOLEAN, to_numpy(pc.match_substring_regex(column, "(?i)^true$")))
 
 
 def _any(mask: pa.ChunkedArray) -> bool:
@@ -91,10 +89,12 @@ def whole_seconds(column: pa.ChunkedArray) -> Values | None:
     return None if (micros % 1_000_000).any() else Values(Type.INTEGER, micros // 1_000_000)
 
 
-def to_numpy(column: pa.ChunkedArray) -> Array:
-    """Return a column without nulls as an array."""
-    array: Array = column.to_numpy()
-    return array
+def to_numpy(column: pa.ChunkedArray | pa.Array) -> Array:
+    """Return numbers or Booleans without nulls as an array. Arrow's own way imports pandas, which takes long."""
+    if pa.types.is_boolean(column.type):
+        return to_numpy(column.cast(pa.uint8())).astype(np.bool_)
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return np.from_dlpack(whole)
 
 
 def encode_strings(column: pa.ChunkedArray) -> Values:
@@ -103,9 +103,7 @@ def encode_strings(column: pa.ChunkedArray) -> Values:
         return values_of(())
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     whole = encoded.unify_dictionaries().combine_chunks()
-    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    codes = whole.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return Values(Type.STRING, codes, tuple(whole.dictionary.to_pylist()))
+    return Values(Type.STRING, to_numpy(whole.indices).astype(np.int64), tuple(whole.dictionary.to_pylist()))
 
 
 def parse_text(text: str, kind: Type, row: int) -> Value | None:

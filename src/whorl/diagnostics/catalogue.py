@@ -270,6 +270,17 @@ CATALOGUE: dict[str, Entry] = {
         "{difference}.",
         "This is a fault in Whorl. Report it with the program and the input.",
     ),
+    # E641: proofs
+    "E641": Entry('"{text}" is not one row', "", 'Write a row as reachable("a", "c"), without rules or conditions.'),
+    "E642": Entry("a value is expected here", "", "Only a whole value can be left open, with an underscore."),
+    "E643": Entry('the program has no relation or view "{name}"', "", "{hint}"),
+    "E644": Entry('"{name}" has {expected:column}, not {found}', "Row: {row}."),
+    "E645": Entry('column {position} of "{name}" holds {expected:a}, not {found:a}', "Row: {row}."),
+    "E647": Entry("{row} is not there", "", "{hint}"),
+    "E648": Entry("{row} is there", "", "{hint}"),
+    "E649": Entry(
+        "the rows of this session cannot be explained", "Its host keeps none.", "Open it with another strategy."
+    ),
     # E661: benchmarks
     "E661": Entry('there is no benchmark case "{name}"', "", "{hint}"),
     "E662": Entry('the folder "{path}" for the results cannot be written', "{reason}."),

@@ -24,6 +24,7 @@ from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
 from whorl.logical.compile import compile_program
 from whorl.logical.intake import Compile
+from whorl.logical.plan import LogicalPlan
 from whorl.model.batch import Batch
 from whorl.model.delta import Delta, Epoch
 from whorl.model.functions import Function, describe
@@ -153,6 +154,11 @@ class Session:
     def on_commit(self, listener: Callable[[EpochReport], None]) -> None:
         """Call ``listener`` with the report of every commit from now on."""
         self._listeners.append(listener)
+
+    @property
+    def plan(self) -> LogicalPlan:
+        """The plan as far as types are known."""
+        return self._host.plan
 
     @property
     def time(self) -> int | None:
