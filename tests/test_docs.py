@@ -4,8 +4,9 @@ A fence names its kind, and a file if others need it:
 
     datalog [NAME.dl] [refused]        a program; it must pass the checks, or be refused
     deltas [NAME.deltas] [refused]     a file of changes; it must parse, or be refused
-    python [NAME.py]                   runs; with >>> as a doctest
-    console                            `$ whorl ...` lines, each followed by exactly what it prints
+    python [NAME.py]                   runs; with >>> as a doctest, which knows the names of those before it
+    csv NAME.csv                       a file of rows
+    console                            `$ whorl ...` lines, each followed by exactly what it prints; also `$ cat FILE`
     text                               anything that is not run
 
 Files are saved in one folder a page, where the commands run. A line `...` in expected output stands for any lines;
@@ -25,6 +26,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +46,7 @@ from whorl.syntax.deltas import parse_deltas
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")))
-EXTENSIONS = {"datalog": ".dl", "deltas": ".deltas", "python": ".py"}
+EXTENSIONS = {"datalog": ".dl", "deltas": ".deltas", "python": ".py", "csv": ".csv"}
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -89,11 +91,12 @@ def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, u
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     rewritten: list[tuple[Fence, str]] = []
+    names: dict[str, Any] = {}
     for fence in _fences(page):
         if fence.file is not None:
             (tmp_path / fence.file).write_text(fence.body, encoding="utf-8")
         try:
-            body = _run(fence, monkeypatch)
+            body = _run(fence, names, monkeypatch)
         except Exception as error:
             error.add_note(f"in the example at {page.relative_to(ROOT)}:{fence.line}")
             raise
@@ -113,7 +116,7 @@ def _rewrite(page: Path, changes: list[tuple[Fence, str]]) -> None:
     page.write_text(text, encoding="utf-8")
 
 
-def _run(fence: Fence, monkeypatch: pytest.MonkeyPatch) -> str:
+def _run(fence: Fence, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> str:
     """Run one example; return its text as it should be."""
     strange = set(fence.words) - {fence.file, "refused"}
     assert fence.kind in (*EXTENSIONS, "console", "text"), f"a fence of no known kind: {fence.kind!r}"
@@ -121,8 +124,8 @@ def _run(fence: Fence, monkeypatch: pytest.MonkeyPatch) -> str:
     if fence.kind == "console":
         return "".join(_command(lines, monkeypatch) for lines in _commands(fence.body))
     if fence.kind == "python":
-        _run_python(fence)
-    elif fence.kind in EXTENSIONS:
+        _run_python(fence, names)
+    elif fence.kind in ("datalog", "deltas"):
         _check_text(fence)
     return fence.body
 
@@ -137,14 +140,15 @@ def _check_text(fence: Fence) -> None:
         read(source)
 
 
-def _run_python(fence: Fence) -> None:
+def _run_python(fence: Fence, names: dict[str, Any]) -> None:
     if ">>>" not in fence.body:
         exec(compile(fence.body, fence.file or "example", "exec"), {"__name__": "example"})
         return
-    test = doctest.DocTestParser().get_doctest(fence.body, {}, "example", None, fence.line)
+    test = doctest.DocTestParser().get_doctest(fence.body, names, "example", None, fence.line)
     report = io.StringIO()
     runner = doctest.DocTestRunner(verbose=False)
-    runner.run(test, out=report.write)
+    runner.run(test, out=report.write, clear_globs=False)
+    names.update(test.globs)
     assert not runner.failures, report.getvalue()
 
 
@@ -162,8 +166,8 @@ def _command(lines: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
     """Run one command; return it with what it prints, or as it stands if that agrees."""
     expected = "".join(lines[1:])
     program, *args = shlex.split(lines[0][2:])
-    assert program in ("whorl", ".venv/bin/whorl"), f"{program} is not run here; use a text fence"
-    output, status = _whorl(args, monkeypatch)
+    assert program in ("cat", "whorl", ".venv/bin/whorl"), f"{program} is not run here; use a text fence"
+    output, status = (Path(args[0]).read_text(), 0) if program == "cat" else _whorl(args, monkeypatch)
     wrong = re.search(r"^(E\d{3} |Error: )", output, re.MULTILINE) is not None
     assert bool(status) is wrong, f"exit status {status}:\n{output}"
     if _agrees(expected, output):

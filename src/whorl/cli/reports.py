@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 
-from whorl.model.report import EpochReport, InputCounts, Work
+from whorl.model.report import EpochReport, InputCounts, StratumCost, Work
 
 _WORK = {
     "rounds": "rounds",
@@ -26,7 +26,14 @@ def epoch_lines(report: EpochReport) -> list[str]:
     if report.state_bytes is not None:
         parts.append(f"state {bytes_text(report.state_bytes)}")
     parts.append(", ".join(f"{name} {seconds * 1000:.1f} ms" for name, seconds in report.phases.items()))
-    return [head, "  " + "; ".join(part for part in parts if part)]
+    return [head, "  " + "; ".join(part for part in parts if part), *(f"  {_stratum(each)}" for each in report.strata)]
+
+
+def _stratum(cost: StratumCost) -> str:
+    """Return how a stratum was brought up to date."""
+    how = f"{cost.strategy}, {cost.how}" if cost.how else cost.strategy
+    predicted = "" if cost.predicted is None else f", predicted {cost.predicted * 1000:.1f} ms"
+    return f"{', '.join(cost.relations)}: {how}; {cost.actual * 1000:.1f} ms{predicted}"
 
 
 def counts_text(counts: InputCounts) -> str:
@@ -61,6 +68,7 @@ def report_json(report: EpochReport) -> dict[str, object]:
         "work": None if report.work is None else asdict(report.work),
         "phases": dict(report.phases),
         "state_bytes": report.state_bytes,
+        "strata": [asdict(cost) for cost in report.strata],
     }
 
 

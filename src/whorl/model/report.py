@@ -44,6 +44,17 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class StratumCost:
+    """How one stratum was brought up to date, and what that cost in seconds, predicted (if anything was) and actual."""
+
+    relations: tuple[str, ...]
+    strategy: str
+    how: str
+    predicted: float | None
+    actual: float
+
+
+@dataclass(frozen=True, slots=True)
 class EpochReport:
     """One epoch: the delta of every view that changed, what happened to the input, what it cost."""
 
@@ -55,3 +66,4 @@ class EpochReport:
     work: Work | None = None
     phases: Mapping[str, float] = field(default_factory=dict)
     state_bytes: int | None = None
+    strata: tuple[StratumCost, ...] = ()
