@@ -45,8 +45,8 @@ lint: setup  ## style, formatting, types, import order
 	@echo "lint-imports"
 	@report=$$($(BIN)/lint-imports 2>&1) || { echo "$$report"; exit 1; }
 
-bench: setup  ## which benchmarks there are
-	@$(BIN)/whorl bench --help 2>/dev/null || echo "no benchmark yet"
+bench: setup  ## measure Whorl beside what people can install (ARGS=--quick for small data)
+	@$(BIN)/whorl bench peers $(ARGS)
 
 # Written beside the page first, so that a failure leaves the old page alone.
 docs: setup  ## rewrite the reference pages that come from the code

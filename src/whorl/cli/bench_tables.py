@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from whorl.bench.answer import Answer
 from whorl.bench.cases import CASES
 from whorl.bench.plot import format_seconds
 from whorl.bench.report import choose_cases, open_folder, save_results
-from whorl.bench.results import CaseResult, Tally, by_name
+from whorl.bench.results import CaseResult, by_name
 from whorl.bench.runner import Options, run_cases
 from whorl.bench.targets import Verdict, judge
 from whorl.diagnostics.errors import InternalError
 
-_COLUMNS = {
+_LOADS = {
     "load.engine": "engine CPU",
     "load.cpu": "load CPU",
     "load.wall": "load wall",
-    "delete.cpu": "delete CPU",
-    "insert.cpu": "insert CPU",
-    "delete.worst": "worst delete",
-    "insert.worst": "worst insert",
-    "slide.cpu": "slide CPU",
-    "slide.worst": "worst slide",
-    "expire.cpu": "expire CPU",
-    "expire.probes": "expire probes",
     "state.row": "state B/row",
     "rss.row": "memory B/row",
+}
+_STEPS = {
+    "load.cpu": "load CPU",
+    "delete.cpu": "delete CPU",
+    "delete.worst": "worst",
+    "insert.cpu": "insert CPU",
+    "insert.worst": "worst",
+    "slide.cpu": "slide CPU",
+    "slide.worst": "worst",
+    "expire.cpu": "expire CPU",
+    "expire.probes": "expire probes",
 }
 
 
@@ -54,6 +57,8 @@ def run_peers(only: Sequence[str], options: Options, folder: Path) -> None:
         verdicts = [] if options.quick else judge(by_name(results))
         save_results(folder, results, verdicts, options)
         console.print(_case_table(result, quick=options.quick))
+        for note in _notes(result):
+            console.print(f"  {note}", highlight=False, markup=False)
     if options.quick:
         console.print("A quick run has small data: it shows that everything works. Its figures mean nothing.")
     else:
@@ -71,25 +76,34 @@ def _check_answers(results: Sequence[CaseResult]) -> None:
 
 def _case_table(result: CaseResult, *, quick: bool) -> Table:
     shown = {name for tally in result.tallies for name in tally.figures}
-    columns = [name for name in _COLUMNS if name in shown]
+    columns = _STEPS if any(name in shown for name in list(_STEPS)[1:]) else _LOADS
     title = f"{result.name}, small data" if quick else f"{result.name}: {result.title}"
     table = Table(title=title, title_justify="left")
-    table.add_column("contestant")
+    table.add_column("contestant", no_wrap=True)
     table.add_column("runs", justify="right")
-    for name in columns:
-        table.add_column(_COLUMNS[name], justify="right")
-    table.add_column("note", overflow="fold")
+    names = [name for name in columns if name in shown]
+    for name in names:
+        table.add_column(columns[name], justify="right")
     for tally in result.tallies:
-        cells = [_figure(name, tally.figures.get(name)) for name in columns]
-        table.add_row(tally.contestant, str(len(tally.outcomes)), *cells, _note(tally))
+        if tally.outcomes:
+            cells = [_figure(name, tally.figures.get(name)) for name in names]
+            table.add_row(tally.contestant, str(len(tally.outcomes)), *cells)
     return table
 
 
-def _note(tally: Tally) -> str:
-    version = next((outcome.version for outcome in tally.outcomes), "")
-    answer: Answer | None = next((o.answers["load"] for o in tally.outcomes if "load" in o.answers), None)
-    rows = f"{answer.rows:,} rows" if answer is not None else ""
-    return "; ".join(part for part in (tally.note, rows, version) if part)
+def _notes(result: CaseResult) -> Iterator[str]:
+    """Yield what stands below a table: how many rows all agree on, the versions, and who was not measured."""
+    answers = [outcome.answers for tally in result.tallies for outcome in tally.outcomes]
+    rows = next((answer["load"].rows for answer in answers if "load" in answer), None)
+    if rows is not None:
+        agreed = "answers differ" if result.disagreements() else "all answers agree"
+        yield f"{rows:,} rows after loading; {agreed}"
+    versions: dict[str, str] = {}
+    for tally in result.tallies:
+        versions |= {re.split("[ ,]", tally.contestant)[0]: each.version for each in tally.outcomes}
+    if versions:
+        yield ", ".join(f"{name} {version}" for name, version in versions.items())
+    yield from (f"{tally.contestant}: {tally.note}" for tally in result.tallies if tally.note)
 
 
 def _figure(name: str, value: float | None) -> str:
