@@ -171,7 +171,10 @@ def test_figures_of_steps_are_medians_by_kind() -> None:
     for cpu in (1.0, 9.0, 2.0):
         steps.add("delete", cpu=cpu, wall=cpu)
     steps.add("insert", cpu=5.0)
-    assert steps.figures() == {"delete.cpu": 2.0, "delete.wall": 2.0, "insert.cpu": 5.0, "delete.worst": 9.0}
+    for probes in (0, 0, 7):
+        steps.add("expire", probes=probes)
+    expected = {"delete.cpu": 2.0, "delete.wall": 2.0, "insert.cpu": 5.0, "expire.probes": 7.0, "delete.worst": 9.0}
+    assert steps.figures() == expected
 
 
 def test_a_strategy_that_a_program_does_not_admit_is_refused_with_the_reason() -> None:

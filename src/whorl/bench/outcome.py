@@ -46,8 +46,8 @@ class Steps:
             self.values.setdefault(f"{kind}.{name}", []).append(cost)
 
     def figures(self) -> dict[str, float]:
-        """Return the median of each cost, and the worst CPU time of each kind."""
-        out = {name: median(values) for name, values in self.values.items()}
+        """Return the median of each cost, of probes the most, and the worst CPU time of each kind."""
+        out = {name: (max if name.endswith(".probes") else median)(values) for name, values in self.values.items()}
         return out | {_worst(name): max(v) for name, v in self.values.items() if name.endswith(".cpu") and _many(v)}
 
 
