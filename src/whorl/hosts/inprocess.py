@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from time import perf_counter
 
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.moving import move_facts
 from whorl.hosts.routing import merge_results, route_changes
+from whorl.hosts.snapshots import Progress, open_snapshot, save_host
 from whorl.kernel.partition import Partition, StepResult
 from whorl.logical.intake import Checked, Compile, Intake
 from whorl.logical.plan import LogicalPlan
@@ -38,6 +40,31 @@ class InProcess:
         self._partitions = [
             Partition(physical, self._limits, number=number, partitions=partitions) for number in range(partitions)
         ]
+
+    @classmethod
+    def restore(
+        cls,
+        folder: str | Path,
+        compile_plan: Compile,
+        limits: Limits | None = None,
+        strategy: str = "auto",
+        partitions: int | None = None,
+    ) -> InProcess:
+        """Go on from a snapshot of the same program, in as many partitions as it has, or in another number."""
+        snapshot = open_snapshot(Path(folder))
+        host = cls(compile_plan, limits, strategy, snapshot.partitions if partitions is None else partitions)
+        progress = snapshot.progress
+        plan = compile_plan(progress.data_types) if progress.data_types else host.plan
+        host._partitions = snapshot.load(host._lower(plan), host._limits, len(host._partitions))
+        if progress.started:
+            host._intake.keep(Checked(plan, (), progress.time, progress.data_types))
+        host._data_types, host._epoch = progress.data_types, progress.epoch
+        return host
+
+    def save(self, folder: str | Path) -> None:
+        """Write a snapshot of the state as of the last epoch; until it is whole, an older one there stays."""
+        started = self.partition.stepped
+        save_host(Path(folder), self._partitions, Progress(self._epoch, self.time, self._data_types, started))
 
     @property
     def plan(self) -> LogicalPlan:
@@ -83,10 +110,7 @@ class InProcess:
         """Apply one epoch; on an error nothing of it is kept, in no partition."""
         started = perf_counter()
         checked = self._intake.take(epoch)
-        if checked.plan is not self._intake.plan:
-            self._partitions = move_facts(self._partitions, self._lower(checked.plan), self._limits)
-            self._intake.plan = checked.plan
-        result = self._step(checked)
+        result = self._step(checked) if checked.plan is self._intake.plan else self._step_anew(checked)
         self._intake.keep(checked)
         self._data_types, self._epoch = checked.data_types, epoch.number
         return EpochReport(
@@ -98,7 +122,18 @@ class InProcess:
             result.work,
             result.seconds,
             sum(partition.nbytes for partition in self._partitions),
+            result.strata,
         )
+
+    def _step_anew(self, checked: Checked) -> StepResult:
+        """Take an epoch that tells the types of columns, and so gives another plan; if it fails, keep the old one."""
+        old = self.partition.plan
+        try:
+            self._partitions = move_facts(self._partitions, self._lower(checked.plan), self._limits)
+            return self._step(checked)
+        except BaseException:
+            self._partitions = move_facts(self._partitions, old, self._limits)
+            raise
 
     def _step(self, checked: Checked) -> StepResult:
         """Let every partition take its share; if one fails, undo what the others did."""

@@ -8,7 +8,7 @@ results only have to be put together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from whorl.kernel.state.owner import hash_integers, owner_of
 from whorl.kernel.state.relation import Ints
 from whorl.model.batch import Batch, Values, values_of
 from whorl.model.delta import Change, Delta
-from whorl.model.report import InputCounts, Work
+from whorl.model.report import InputCounts, StratumCost, Work
 from whorl.model.values import row_key
 from whorl.physical.plan import PhysicalPlan
 
@@ -101,7 +101,17 @@ def merge_results(results: Sequence[StepResult], together: Callable[[Iterable[fl
     seconds = {name: together(result.seconds[name] for result in results) for name in results[0].seconds}
     views = dict.fromkeys(view for result in results for view in result.deltas)
     deltas = {view: merge_deltas([r.deltas[view] for r in results if view in r.deltas]) for view in views}
-    return StepResult(deltas, counts, work, seconds)
+    return StepResult(deltas, counts, work, seconds, _merge_costs(results, together))
+
+
+def _merge_costs(
+    results: Sequence[StepResult], together: Callable[[Iterable[float]], float]
+) -> tuple[StratumCost, ...]:
+    """Put what strata cost together; of how they were brought up to date, the first partition speaks for all."""
+    return tuple(
+        replace(same[0], actual=together(cost.actual for cost in same))
+        for same in zip(*(result.strata for result in results), strict=True)
+    )
 
 
 def merge_deltas(deltas: Sequence[Delta]) -> Delta:

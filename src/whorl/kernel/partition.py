@@ -22,14 +22,15 @@ from whorl.kernel.state.dictionary import Dictionary, TermTooDeep
 from whorl.kernel.state.owner import Owner
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.kernel.strategies import build_strategy
-from whorl.kernel.strategies.stratum import Stratum
+from whorl.kernel.strategies.elastic import Elastic
+from whorl.kernel.strategies.stratum import Strategy, Stratum
 from whorl.model.batch import Batch, Values
 from whorl.model.delta import Change, Delta
 from whorl.model.limits import Limits
-from whorl.model.report import InputCounts, Work
+from whorl.model.report import InputCounts, StratumCost, Work
 from whorl.model.types import Type
 from whorl.model.values import Row, format_value
-from whorl.physical.plan import PhysicalPlan
+from whorl.physical.plan import PhysicalPlan, PhysicalStratum
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class StepResult:
     input: InputCounts
     work: Work
     seconds: Mapping[str, float]
+    strata: tuple[StratumCost, ...] = ()
 
 
 class Partition:
@@ -134,7 +136,9 @@ class Partition:
             if self._reports(name):
                 base.add(counts)
         entered = perf_counter()
+        costs: list[StratumCost] = []
         for stratum, strategy in zip(self.plan.strata, self.strategies, strict=True):
+            before = perf_counter()
             try:
                 strategy.step()
             except TermTooDeep as deep:
@@ -143,11 +147,12 @@ class Partition:
                 raise UserError(
                     "E508", None, limit=self._limits.depth, relations=names, line="?", sample=sample
                 ) from None
+            costs.append(_cost(stratum, strategy, perf_counter() - before))
         maintained = perf_counter()
         deltas = self._settle()
         done = perf_counter()
         seconds = {"input": entered - started, "maintain": maintained - entered, "output": done - maintained}
-        return StepResult(deltas, base, replace(self.state.work), seconds)
+        return StepResult(deltas, base, replace(self.state.work), seconds, tuple(costs))
 
     def _reports(self, name: str) -> bool:
         """Whether this partition speaks for a relation: for what it owns, or for what all hold alike."""
@@ -249,3 +254,9 @@ class Partition:
     def nbytes(self) -> int:
         """The memory that rows, tables, indexes and labels take."""
         return sum(relation.nbytes for relation in self.state.relations.values())
+
+
+def _cost(stratum: PhysicalStratum, strategy: Strategy, seconds: float) -> StratumCost:
+    if isinstance(strategy, Elastic):
+        return StratumCost(stratum.relations, strategy.strategy, strategy.how, strategy.predicted, seconds)
+    return StratumCost(stratum.relations, stratum.strategy, "", None, seconds)

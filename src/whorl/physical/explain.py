@@ -34,6 +34,9 @@ def _stratum(stratum: PhysicalStratum) -> Iterator[str]:
     recursive = ", recursive" if stratum.recursive else ""
     yield f"Stratum {stratum.number}: {', '.join(stratum.relations)} ({stratum.kind}{recursive})"
     yield f"  strategy {stratum.strategy}: {stratum.reason}"
+    if stratum.arms:
+        others = f"or {stratum.arms[1]}, " if len(stratum.arms) > 1 else ""
+        yield f"  each epoch: changes are followed, {others}or everything is derived again, whichever costs less"
     for cell in stratum.cells:
         yield f"  column {cell.column + 1} = {cell.function} of {', '.join(cell.sources)}"
     for best in stratum.best:

@@ -17,8 +17,9 @@ from whorl.model.types import Type
 from whorl.physical.frontier import last, rename_rule
 from whorl.physical.placement import place_relations
 from whorl.physical.plan import Best, Cell, PhysicalPlan, PhysicalRule, PhysicalStratum
+from whorl.physical.rounds import assignment, build_rounds
 from whorl.physical.rules import NotVectorized, build_rule, expr_type, infer_variables
-from whorl.physical.strategies import check_strategy, choose_strategy
+from whorl.physical.strategies import check_strategy, choose_strategy, with_arms
 from whorl.syntax import ast
 
 
@@ -29,7 +30,8 @@ def lower_plan(plan: LogicalPlan, strategy: str = "auto") -> PhysicalPlan:
     for stratum in plan.strata:
         lowering.stratum(stratum)
     outputs = tuple(lowering.output(output) for output in plan.outputs)
-    return place_relations(PhysicalPlan(plan, lowering.relations, tuple(lowering.strata), outputs))
+    strata = with_arms(lowering.strata) if strategy == "auto" else tuple(lowering.strata)
+    return place_relations(PhysicalPlan(plan, lowering.relations, strata, outputs))
 
 
 class _Lowering:
@@ -44,10 +46,8 @@ class _Lowering:
 
     def stratum(self, stratum: Fixpoint) -> None:
         aggregated = [name for name in stratum.relations if self.relations[name].aggregates]
-        if stratum.stages is not None:
-            self._reference(stratum, "it runs stage by stage")
-        elif stratum.selections:
-            self._reference(stratum, "rows are selected inside the recursion")
+        if stratum.stages is not None or stratum.selections:
+            self._rounds(stratum)
         elif aggregated and stratum.recursive:
             self._best(stratum, aggregated)
         elif aggregated:
@@ -71,11 +71,9 @@ class _Lowering:
         for name in aggregated:
             relation = self.relations[name]
             chosen = list(relation.aggregates.items())
-            if len(chosen) > 1 or chosen[0][1] not in ("min", "max"):
-                self._reference(stratum, "it counts or adds up in its own recursion")
-                return
-            if not relation.columns[chosen[0][0]].type.numeric:
-                self._reference(stratum, "it chooses among values that are not numbers")
+            numeric = relation.columns[chosen[0][0]].type.numeric
+            if len(chosen) > 1 or chosen[0][1] not in ("min", "max") or not numeric:
+                self._rounds(stratum)
                 return
             best.append(Best(name, *chosen[0]))
         own = frozenset(stratum.relations)
@@ -172,6 +170,31 @@ class _Lowering:
         number = len(self.strata) + 1
         self.strata.append(PhysicalStratum(number, relations, rules, recursive, kind, strategy, reason))
 
+    def _rounds(self, stratum: Fixpoint) -> None:
+        """Run all rules at once, round by round."""
+        try:
+            rounds = build_rounds(stratum, self.relations, self._functions)
+        except NotVectorized as refused:
+            self._reference(stratum, str(refused))
+            return
+        recursive = stratum.recursive
+        strategy, reason = choose_strategy(
+            self._strategy, rounds.kind, stratum.relations, recursive=recursive, expires=False
+        )
+        self.strata.append(
+            PhysicalStratum(
+                len(self.strata) + 1,
+                stratum.relations,
+                rounds.rules,
+                recursive,
+                rounds.kind,
+                strategy,
+                reason,
+                source=stratum,
+                spaces=rounds.spaces,
+            )
+        )
+
     def _reference(self, stratum: Fixpoint, why: str) -> None:
         number = len(self.strata) + 1
         choose_strategy(
@@ -205,7 +228,7 @@ class _Lowering:
                 elif self.relations[helper.name].columns != helper.columns:
                     for each in added:
                         self.relations.pop(each, None)
-                    self._reference(stratum, "its contributions have no single type")
+                    self._rounds(stratum)
                     return
                 sources[helper.name] = None
                 rules.append(contributing)
@@ -239,7 +262,7 @@ class _Lowering:
         elif own.key is not None:
             suffix, keys = "key", list(own.key)
         else:
-            suffix, keys = f"{rule.origin}", list(_assignment(rule, stratum))
+            suffix, keys = f"{rule.origin}", list(assignment(rule, stratum))
         relation = self.relations[rule.relation]
         types = infer_variables(rule, rule.steps, self.relations, self._functions)
         columns = [c for i, c in enumerate(relation.columns) if i not in relation.aggregates]
@@ -274,17 +297,3 @@ class _Lowering:
         self._rows((name,), (rule,), Fixpoint((name,), (rule,), recursive=False))
         fresh = tuple(ast.Variable(f"{at}") for at in range(len(shown)))
         return replace(output, relation=name, args=fresh)
-
-
-def _assignment(rule: RulePlan, stratum: Fixpoint) -> Iterator[ast.Expr]:
-    """Yield what tells the assignments of a rule apart: its variables, and which of the alternatives' it has."""
-    siblings = [other for other in stratum.rules if other.origin == rule.origin]
-    names = sorted({name for other in siblings for name in other.assignment})
-    own = set(rule.assignment)
-    if len(siblings) > 1:
-        yield ast.Constant(sum(1 << at for at, name in enumerate(names) if name in own))
-    for name in names:
-        if name in own:
-            yield ast.Variable(name)
-        elif len(siblings) > 1:
-            yield ast.Constant(0)

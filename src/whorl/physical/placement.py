@@ -164,7 +164,7 @@ class _Search:
     def _groups(self, name: str) -> Iterator[tuple[int, ...]]:
         """Yield the groups within which rows of a relation are chosen."""
         for stratum in self.plan.strata:
-            if stratum.kind == "reference" and stratum.source is not None:
+            if stratum.source is not None:
                 yield from (each.group for each in stratum.source.selections if each.relation == name)
 
     def _complete(self, chosen: Choice) -> Choice:

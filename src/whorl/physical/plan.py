@@ -17,12 +17,49 @@ from whorl.syntax import ast
 
 
 @dataclass(frozen=True, slots=True)
+class KeySpace:
+    """The keys that tell contributions to a sum apart: those of one rule of the text, or explicit ones of some length.
+
+    `kinds` are the types of the parts of a key.
+    """
+
+    name: str
+    kinds: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """How a rule contributes to an aggregated column: the parts of its key, and the number of their space.
+
+    A minimum or maximum has no key, and the space -1.
+    """
+
+    column: int
+    parts: tuple[ast.Expr, ...]
+    space: int
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """Where a rule of a staged stratum takes its stage from.
+
+    The atom `anchor` reads the head's stage, or the one `below`. The atoms `same` may read the head's own stage.
+    """
+
+    anchor: int
+    below: bool
+    same: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PhysicalRule:
     """A rule with its entries.
 
     `atoms` are the relations that the body reads, in the order of the text, with whether positively. `at_atom[i]` is
     what remains to be done after atom i is bound, `at_head` what finds the derivations of a given row. `owned` is the
-    column of the head that says which partition a derived row belongs to, where the body alone does not.
+    column of the head that says which partition a derived row belongs to, where the body alone does not. `keyed` says
+    how it contributes to each aggregated column, where contributions are added up in the recursion itself, and `climb`
+    where its stage comes from.
     """
 
     rule: RulePlan
@@ -32,6 +69,8 @@ class PhysicalRule:
     at_nothing: tuple[Step, ...]
     types: Mapping[str, Type]
     owned: int | None = None
+    keyed: tuple[Keyed, ...] = ()
+    climb: Climb | None = None
 
     @property
     def relation(self) -> str:
@@ -70,7 +109,10 @@ class PhysicalStratum:
     """One stratum with the strategy that maintains it.
 
     `kind` tells what its relations are: `rows` (plain sets), `cells` (an aggregate over complete inputs), `best` (`min`
-    or `max` in recursion), or `reference` (what only the reference evaluator does).
+    or `max` in recursion), `frontier` (likewise, with all rows that may yet become the best), `front` (the best of
+    those), `totals` (sums and counts in recursion, or several aggregates at once), `selected` (rows of which only those
+    that are best in some choice live), `staged` (one stage after the other), or `reference` (what only the reference
+    evaluator does). `spaces` holds the key spaces of each aggregated column that adds up, if contributions are kept.
     """
 
     number: int
@@ -83,6 +125,9 @@ class PhysicalStratum:
     cells: tuple[Cell, ...] = ()
     best: tuple[Best, ...] = ()
     source: Fixpoint | None = None
+    spaces: Mapping[tuple[str, int], tuple[KeySpace, ...]] = field(default_factory=dict)
+    # Ways to follow changes that may be taken in turn; in every epoch everything may be derived again instead.
+    arms: tuple[str, ...] = ()
 
     def inputs(self) -> tuple[str, ...]:
         """Return the relations that the rules read and other strata or the outside own."""

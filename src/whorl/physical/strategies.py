@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from whorl.diagnostics.errors import UserError
+from whorl.physical.plan import PhysicalStratum
 
 STRATEGIES = ("auto", "recompute", "counting", "expiry", "dred", "pf", "support", "derivations")
 
 _SERVES = {
     "rows": ("recompute", "expiry", "dred", "pf", "support", "derivations"),
     "best": ("recompute", "expiry", "dred"),
+    "totals": ("recompute",),
+    "selected": ("recompute",),
+    "staged": ("recompute",),
     "reference": ("recompute",),
 }
 _REFUSALS = {
     "rows": "it is recursive, and a cycle of rows would keep its own count above zero",
     "best": "it keeps the best value of each group inside its recursion",
+    "totals": "it counts or adds up in its own recursion, or aggregates several columns or strings",
+    "selected": "rows are selected inside the recursion",
+    "staged": "it runs stage by stage",
+}
+_ROUNDS = {
+    "totals": "aggregates in recursion: each round takes the contributions of the last",
+    "selected": "only rows that are best in some choice go on",
+    "staged": "stage by stage: each starts from the rows of the one before",
 }
 
 
@@ -37,6 +52,8 @@ def choose_strategy(
 def _choose(kind: str, *, recursive: bool, expires: bool) -> tuple[str, str]:
     if kind == "reference":
         return "recompute", "nothing else serves it"
+    if kind in _ROUNDS:
+        return "recompute", _ROUNDS[kind]
     if expires:
         return "expiry", "rows die of age only: the time of death is their label, and a window that moves joins nothing"
     if kind == "best":
@@ -44,6 +61,23 @@ def _choose(kind: str, *, recursive: bool, expires: bool) -> tuple[str, str]:
     if recursive:
         return "support", "recursive rows: a row that loses its derivation looks for another of smaller rank"
     return "counting", "not recursive: the number of derivations says when a row goes"
+
+
+def with_arms(strata: Sequence[PhysicalStratum]) -> tuple[PhysicalStratum, ...]:
+    """Let recursive strata choose in every epoch: follow the changes, in one of the ways that serve, or derive again.
+
+    Times of death can give way to ranks only where no other stratum reads them.
+    """
+    by_death = {name for stratum in strata if stratum.strategy == "expiry" for name in stratum.inputs()}
+    return tuple(replace(stratum, arms=_arms(stratum, by_death)) for stratum in strata)
+
+
+def _arms(stratum: PhysicalStratum, by_death: set[str]) -> tuple[str, ...]:
+    if not stratum.recursive or stratum.kind not in ("rows", "best", "frontier") or stratum.strategy == "recompute":
+        return ()
+    if stratum.kind == "rows" and stratum.strategy == "expiry" and not by_death & set(stratum.relations):
+        return ("expiry", "support")
+    return (stratum.strategy,)
 
 
 def check_strategy(wanted: str) -> None:

@@ -25,10 +25,10 @@ class Frontier:
 
     def clear(self) -> None:
         """Forget all lists."""
-        self.first = np.full(32, arrays.END, np.int64)
+        self.first = np.full(max(32, self._groups.count), arrays.END, np.int64)
         self._following = np.empty(32, np.int64)
         self._keys = np.empty(32, np.int64)
-        self._touched: list[Ints] = []
+        self._touched: list[Ints] = [np.arange(self._groups.count)]
 
     def groups(self, rows: Ints) -> Ints:
         """Return the number of the group of each row."""

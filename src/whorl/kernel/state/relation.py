@@ -315,8 +315,12 @@ class StoredRelation:
         self.lowered = False
         old = self._flags[changed] & rowset.OLD
         self._flags[changed] = old | (old >> 1)
-        self._flags &= np.uint8(~rowset.MARK & 0xFF)
+        self.clear_marks()
         self._meta[rowset.DEAD] = 1
+
+    def clear_marks(self) -> None:
+        """Take the mark off every row."""
+        self._flags &= np.uint8(~rowset.MARK & 0xFF)
 
     def _reserve(self, more: int) -> None:
         needed = self.count + more

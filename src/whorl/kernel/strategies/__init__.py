@@ -8,24 +8,27 @@ from whorl.kernel.strategies.cells import Cells
 from whorl.kernel.strategies.counting import Counting
 from whorl.kernel.strategies.derivations import Derivations
 from whorl.kernel.strategies.dred import Dred
+from whorl.kernel.strategies.elastic import Elastic
 from whorl.kernel.strategies.expiry import Expiry
 from whorl.kernel.strategies.front import Front
 from whorl.kernel.strategies.pf import ProveFirst
 from whorl.kernel.strategies.recompute import Recompute
+from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.reference import Reference
+from whorl.kernel.strategies.rounds import Rounds
+from whorl.kernel.strategies.stages import Stages
 from whorl.kernel.strategies.stratum import Strategy, Stratum
 from whorl.kernel.strategies.support import Support
 from whorl.logical.plan import LogicalPlan
 
-_STRATEGIES: dict[str, Callable[[Stratum], Strategy]] = {
-    "recompute": Recompute,
-    "counting": Counting,
+_ARMS: dict[str, Callable[[Stratum], Rederive]] = {
     "dred": Dred,
     "support": Support,
     "expiry": Expiry,
     "pf": ProveFirst,
     "derivations": Derivations,
 }
+_STRATEGIES: dict[str, Callable[[Stratum], Strategy]] = {"recompute": Recompute, "counting": Counting, **_ARMS}
 
 
 def build_strategy(stratum: Stratum, plan: LogicalPlan) -> Strategy:
@@ -36,4 +39,10 @@ def build_strategy(stratum: Stratum, plan: LogicalPlan) -> Strategy:
         return Front(stratum)
     if stratum.plan.kind == "reference":
         return Reference(stratum, plan)
+    if stratum.plan.kind in ("totals", "selected"):
+        return Rounds(stratum)
+    if stratum.plan.kind == "staged":
+        return Stages(stratum)
+    if stratum.plan.arms:
+        return Elastic(stratum, {name: _ARMS[name](stratum) for name in stratum.plan.arms})
     return _STRATEGIES[stratum.plan.strategy](stratum)

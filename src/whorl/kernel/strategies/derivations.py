@@ -43,10 +43,10 @@ class Derivations(Support):
         """The memory that derivations take."""
         return sum(store.nbytes for store in self._stores)
 
-    def start(self) -> None:
+    def start(self, *, plain: bool = False) -> None:
         """Derive everything, and keep how."""
         self._make_stores()
-        super().start()
+        super().start(plain=plain)
         self._settle()
 
     def follow_changes(self) -> None:

@@ -48,11 +48,10 @@ class Dred(Rederive):
     def offers(self, _rule: int, _batch: Ints, _first: int) -> None:
         """Offer no label: the rows that derivations use are only looked at."""
 
-    def start(self) -> None:
+    def start(self, *, plain: bool = False) -> None:
         """Derive everything, and count the derivations without recursion."""
-        self.stratum.clear()
         self._counts.clear()
-        self.derive_all()
+        super().start(plain=plain)
         self._counts.touched()
 
     def accept(self, rule: int, chunk: Ints) -> Ints:

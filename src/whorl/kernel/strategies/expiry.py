@@ -38,15 +38,23 @@ class Expiry(Rederive):
 
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
+        self._ageless = False  # whether rows are taken to live for ever
         self._touched: Rows = self.nothing()
         self._queues = {name: DeathQueue() for name in stratum.plan.relations}
         for name in stratum.plan.relations:
             stratum.relation(name).keep_labels()
-            stratum.relation(name).dying = True
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Let the labels of the stratum be times of death."""
+        for name in self.stratum.plan.relations:
+            self.stratum.relation(name).dying = True
 
     def offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return when a derivation dies: with the first of the rows it uses."""
         deaths = np.full(len(batch), FOREVER, np.int64)
+        if self._ageless:
+            return deaths
         for place, name in enumerate(self.stratum.premises(rule)):
             relation = self.stratum.relation(name)
             if relation.dying:
@@ -66,13 +74,18 @@ class Expiry(Rederive):
         self.stratum.state.work.labels += len(changed)
         return changed
 
-    def start(self) -> None:
-        """Derive everything, with labels."""
+    def start(self, *, plain: bool = False) -> None:
+        """Derive everything; ``plain`` takes all rows to live for ever, so that a frontier is one row."""
+        self._ageless = plain
         self._touched = self.nothing()
         self._queues = {name: DeathQueue() for name in self.stratum.plan.relations}
         for name in self.stratum.plan.relations:
             self.stratum.relation(name).lowered = True  # for all that is known here
-        super().start()
+        if plain and not self.stratum.frontiers:
+            super().start(plain=True)
+        else:
+            super().start()
+        self._ageless = False
         self._queue_up()
 
     def follow_changes(self) -> None:

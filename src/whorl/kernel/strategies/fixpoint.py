@@ -6,6 +6,7 @@ Cost: each derivation once; a round touches the rows that the last one brought, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from time import thread_time
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from whorl.kernel.strategies.stratum import Entry, Stratum, needs_for
 Rows = dict[str, list[Ints]]
 
 
+class TooLong(Exception):
+    """A step was given up because it took longer than it may."""
+
+
 class Fixpoint:
     """Derives the rows of a stratum. Strategies with labels say what a derivation offers."""
 
@@ -24,6 +29,12 @@ class Fixpoint:
 
     def __init__(self, stratum: Stratum) -> None:
         self.stratum = stratum
+        self.deadline: float | None = None  # when to give up, in seconds of this thread
+
+    @property
+    def nbytes(self) -> int:
+        """The memory kept beside the rows."""
+        return 0
 
     def offers(self, rule: int, batch: Ints, first: int) -> Ints | None:
         """Return the label that each derivation offers; the rows it uses stand from column ``first``."""
@@ -32,6 +43,11 @@ class Fixpoint:
     def nothing(self) -> Rows:
         """Return no rows of any relation."""
         return {name: [] for name in self.stratum.plan.relations}
+
+    def check_deadline(self) -> None:
+        """Give up if it is time."""
+        if self.deadline is not None and thread_time() > self.deadline:
+            raise TooLong
 
     def derive_all(self) -> None:
         """Derive everything that follows."""
@@ -60,6 +76,7 @@ class Fixpoint:
         """Yield the derivations that use one of some rows at an atom."""
         pipeline = self.stratum.at_atom(entry, trace=self.trace)
         for batch in self.stratum.batches(entry.relation, numbers, trace=self.trace and entry.positive):
+            self.check_deadline()
             yield from pipeline.run(batch, needs)
 
     def grow(self, grown: Rows) -> None:
@@ -77,11 +94,7 @@ class Fixpoint:
                     if rounds > stratum.limits.rounds or head.count > stratum.limits.tuples:
                         sample = stratum.relation(entry.relation).read(delta[entry.relation][:1])
                         stratum.check_limits(rounds, entry.rule, sample)
-            self.between_rounds()
         stratum.state.work.rounds += rounds
-
-    def between_rounds(self) -> None:
-        """A place to stop at."""
 
     def _once(self, name: str, parts: list[Ints]) -> Ints:
         numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -47,10 +47,16 @@ class Rederive(Fixpoint):
         elif self.stratum.changed():
             self.follow_changes()
 
-    def start(self) -> None:
-        """Derive everything, with labels."""
+    def prepare(self) -> None:
+        """Make the labels of the stratum's relations one's own."""
+
+    def start(self, *, plain: bool = False) -> None:
+        """Derive everything; ``plain`` leaves out labels, and changes cannot be followed then."""
         self.stratum.clear()
-        self.derive_all()
+        if plain:
+            Fixpoint(self.stratum).derive_all()
+        else:
+            self.derive_all()
 
     def follow_changes(self) -> None:
         """Go through the four phases."""
@@ -135,7 +141,6 @@ class Rederive(Fixpoint):
                         if entry.inside and entry.relation == name:
                             self.doubt(entry, gone, following)
             doubtful = following
-            self.between_rounds()
         self.stratum.state.work.rounds += rounds
         return fallen
 

@@ -106,6 +106,7 @@ class Stratum:
         for name in self.plan.relations:
             relation = self.relation(name)
             if relation.count:
+                relation.clear_marks()
                 relation.retire(relation.alive())
         for best in self.best.values():
             best.clear()
@@ -120,6 +121,10 @@ class Stratum:
     def types(self, name: str) -> list[Type]:
         """Return the column types of a relation."""
         return [column.type for column in self._schemas[name].columns]
+
+    def aggregates(self, name: str) -> dict[int, str]:
+        """Return the aggregated columns of a relation with their functions, in their order."""
+        return dict(sorted(self._schemas[name].aggregates.items()))
 
     def at_atom(self, entry: Entry, *, trace: bool) -> Pipeline:
         """Return the pipeline of a rule entered at an atom."""
@@ -190,11 +195,12 @@ class Stratum:
         """Raise if the stratum has used more than it may."""
         total = sum(self.relation(name).count for name in self.plan.relations)
         if rounds > self.limits.rounds:
-            self._refuse("E506", self.limits.rounds, rule, sample)
+            self.refuse("E506", self.limits.rounds, rule, sample)
         if total > self.limits.tuples:
-            self._refuse("E507", self.limits.tuples, rule, sample)
+            self.refuse("E507", self.limits.tuples, rule, sample)
 
-    def _refuse(self, code: str, limit: int, rule: int | None, sample: Ints | None) -> None:
+    def refuse(self, code: str, limit: int, rule: int | None, sample: Ints | None) -> None:
+        """Refuse the epoch for a limit; name a rule, and the first of some rows that it derives."""
         names = ", ".join(f'"{name}"' for name in self.plan.relations)
         own = self.rules[rule or 0]
         text = "none"

@@ -34,6 +34,11 @@ class Support(Rederive):
         for name in stratum.plan.relations:
             stratum.relation(name).keep_labels()
 
+    def prepare(self) -> None:
+        """Let the labels of the stratum be ranks."""
+        for name in self.stratum.plan.relations:
+            self.stratum.relation(name).dying = False
+
     def resume(self) -> None:
         """Go on from the rows and labels that were saved."""
         self.stratum.resume()

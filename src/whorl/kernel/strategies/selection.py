@@ -1,0 +1,111 @@
+"""Rows that are best in some choice: `min` or `max` of one column for each group, of several such choices one at least.
+
+Candidates are compared with the best values before they are stored, so those that cannot win leave no trace. When a
+group's best value improves, the rows that held the old one go, unless another choice keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from whorl.kernel.arrays.index import ROW_NUMBER
+from whorl.kernel.arrays.rowset import NEW
+from whorl.kernel.operators.pipeline import ProbeIndex, State
+from whorl.kernel.state.ordering import Champions
+from whorl.kernel.state.relation import Ints, Mask, StoredRelation, no_rows
+from whorl.logical.plan import Selection
+
+
+class _Choice:
+    """One choice: its groups and their best values."""
+
+    def __init__(self, relation: StoredRelation, selection: Selection, state: State) -> None:
+        self.column = selection.value
+        self.group = list(selection.group)
+        kinds = [relation.types[at] for at in self.group]
+        self._groups = StoredRelation(f"{relation.name}^groups", kinds)
+        lowest = selection.function == "min"
+        self._best = Champions(relation.types[self.column], state.dictionary, lowest=lowest)
+        keys, wants = np.arange(len(self.group), dtype=np.int64), np.array([ROW_NUMBER], np.int64)
+        self._relation = relation
+        self._probe = ProbeIndex(relation, selection.group, keys, wants, 0, state.work) if self.group else None
+
+    def clear(self) -> None:
+        self._groups.clear()
+        self._best.forget()
+
+    def _number(self, batch: Ints) -> Ints:
+        plain = np.ascontiguousarray(batch[:, self.group]) if self.group else np.zeros((len(batch), 1), np.int64)
+        numbers = self._groups.number(plain)
+        self._best.reserve(self._groups.count)
+        return numbers
+
+    def offer(self, batch: Ints) -> Ints:
+        """Take candidates; return the groups that had a best value and now have a better one."""
+        changed, _before, had = self._best.offer(self._number(batch), np.ascontiguousarray(batch[:, self.column]))
+        return changed[had]
+
+    def wants(self, batch: Ints) -> Mask:
+        """Tell which rows are best in their groups."""
+        best: Mask = self._best.values[self._number(batch)] == batch[:, self.column]
+        return best
+
+    def members(self, groups: Ints) -> Ints:
+        """Return the rows alive of groups, by number."""
+        if self._probe is None:
+            return self._relation.alive()
+        chunks = [chunk[:, 0] for chunk in self._probe.chunks(self._groups.read(groups), [NEW])]
+        return np.concatenate(chunks) if chunks else np.empty(0, np.int64)
+
+
+class SelectedRows:
+    """The rows of a relation that some choice wants."""
+
+    def __init__(self, relation: StoredRelation, selections: Sequence[Selection], state: State) -> None:
+        self._relation = relation
+        self._choices = [_Choice(relation, selection, state) for selection in selections]
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the best values; all rows are dead."""
+        for choice in self._choices:
+            choice.clear()
+        self._waiting: list[Ints] = []
+        self._improved: list[list[Ints]] = [[] for _choice in self._choices]
+        self.size = 0
+
+    def offer(self, batch: Ints, _spaces: Sequence[int]) -> None:
+        """Take candidates."""
+        for choice, improved in zip(self._choices, self._improved, strict=True):
+            groups = choice.offer(batch)
+            if len(groups):
+                improved.append(groups)
+        self._waiting.append(batch[self._wanted(batch)])
+
+    def _wanted(self, batch: Ints) -> Mask:
+        wanted = np.zeros(len(batch), np.bool_)
+        for choice in self._choices:
+            wanted |= choice.wants(batch)
+        return wanted
+
+    def publish(self) -> Ints:
+        """Close a round: let the rows go that are beaten; return those that are new."""
+        for choice, improved in zip(self._choices, self._improved, strict=True):
+            if improved:
+                members = choice.members(np.unique(np.concatenate(improved)))
+                lost = members[~self._wanted(self._relation.read(members))]
+                self.size -= len(self._relation.retire(lost))
+                improved.clear()
+        if not self._waiting:
+            return no_rows(self._relation.width)
+        batch = np.concatenate(self._waiting)
+        self._waiting = []
+        fresh = self._relation.add(batch[self._wanted(batch)])
+        self.size += len(fresh)
+        return self._relation.read(fresh)
+
+    def flush(self) -> Ints:
+        """End a fixpoint: everything is stored already."""
+        return no_rows(self._relation.width)

@@ -1,0 +1,109 @@
+"""Stages: recursion that climbs, one stage after the other, and inside a stage one layer of relations after the other.
+
+A layer starts from the rows of the stage before, and of earlier layers, that its rules climb from; then rounds follow
+until nothing changes. Rules that read no stage are evaluated once, and each stage takes what they say of it.
+
+Cost: all derivations of the stages that run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from whorl.analysis.program import Stages as StagePlan
+from whorl.kernel.state.relation import Ints
+from whorl.kernel.strategies.rounds import Rounds
+from whorl.kernel.strategies.stratum import Entry, Stratum
+
+
+class Stages(Rounds):
+    """Derives a staged stratum."""
+
+    def __init__(self, stratum: Stratum) -> None:
+        super().__init__(stratum)
+        self._plan = _stages(stratum)
+        self._columns = [self._plan.columns[rule.relation] for rule in stratum.rules]
+        self._entries = {(entry.rule, entry.atom): entry for entry in stratum.entries}
+        self._stage = 0
+        self._reached: dict[str, dict[int, Ints]] = {}  # the rows of each stage
+        self._given: dict[int, list[tuple[int, Ints]]] = {}  # what rules say that read no stage
+
+    def run(self) -> None:
+        """Run the stages in their order."""
+        self._reached = {name: {} for name in self.stratum.plan.relations}
+        self._given = self._givens()
+        waiting = sorted(self._given, reverse=True)
+        count = 0
+        while waiting:
+            stage = waiting.pop()
+            if self._plan.bound is not None and stage > self._plan.bound:
+                break
+            count += 1
+            self._check_rounds(count, self._last(stage - 1))
+            if self._run_stage(stage) and (not waiting or waiting[-1] != stage + 1):
+                waiting.append(stage + 1)
+
+    def _givens(self) -> dict[int, list[tuple[int, Ints]]]:
+        """Evaluate the rules that read no stage; return what they derive, by stage."""
+        given: dict[int, list[tuple[int, Ints]]] = defaultdict(list)
+        for number, rule in enumerate(self.stratum.rules):
+            if rule.climb is None:
+                for chunk in self.derivations(number):
+                    stages = chunk[:, self._columns[number]]
+                    for stage in np.unique(stages).tolist():
+                        given[stage].append((number, chunk[stages == stage]))
+        return dict(given)
+
+    def _last(self, stage: int) -> dict[str, Ints]:
+        return {name: rows[stage] for name, rows in self._reached.items() if stage in rows}
+
+    def _run_stage(self, stage: int) -> bool:
+        """Run the layers of a stage; tell whether it has any rows."""
+        self._stage = stage
+        found = False
+        for layer in self._plan.layers:
+            rules = [number for number, rule in enumerate(self.stratum.rules) if rule.relation in layer]
+            self.fixpoint(lambda rules=rules: self._start_layer(rules), self._inside(rules, layer))  # type: ignore[misc]
+            for name in layer:
+                rows = self.shown[name].flush()
+                if len(rows):
+                    self._reached[name][stage] = rows
+                    found = True
+        return found
+
+    def _inside(self, rules: list[int], layer: tuple[str, ...]) -> list[Entry]:
+        """Return the atoms at which rows of a layer lead to more of it."""
+        entries: list[Entry] = []
+        for number in rules:
+            climb = self.stratum.rules[number].climb
+            if climb is not None:
+                found = (self._entries[number, atom] for atom in climb.same)
+                entries.extend(entry for entry in found if entry.relation in layer)
+        return entries
+
+    def _start_layer(self, rules: list[int]) -> None:
+        for number, chunk in self._given.get(self._stage, ()):
+            if number in rules:
+                super().offer(number, chunk)
+        for number in rules:
+            climb = self.stratum.rules[number].climb
+            if climb is not None:
+                entry = self._entries[number, climb.anchor]
+                rows = self._reached[entry.relation].get(self._stage - climb.below)
+                for chunk in () if rows is None else self.entered(entry, rows):
+                    self.offer(number, chunk)
+
+    def offer(self, rule: int, chunk: Ints) -> None:
+        """Hand over what belongs to the stage."""
+        own = chunk[chunk[:, self._columns[rule]] == self._stage]
+        if len(own):
+            super().offer(rule, own)
+
+
+def _stages(stratum: Stratum) -> StagePlan:
+    source = stratum.plan.source
+    assert source is not None, "a staged stratum says what it comes from"
+    assert source.stages is not None, "a staged stratum has stages"
+    return source.stages
