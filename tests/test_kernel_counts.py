@@ -75,5 +75,5 @@ def test_proving_first_never_looks_at_rows_behind_a_proof() -> None:
     lines = "".join(f'+edge("{pair[0]}", "{pair[1]}")\n' for pair in EDGES)
     work = _replay(REACH, f'@1\n{lines}@2\n-edge("e", "f")\n', "pf")[2].work
     assert work is not None
-    # (e,f), (a,f), (b,f); then what the fallen two lead to: (e,g), (e,h), (b,g), (b,h). Nothing behind (a,f), which holds.
+    # (e,f), (a,f), (b,f); then what the fallen two lead to: (e,g), (e,h), (b,g), (b,h). Not what is behind (a,f).
     assert work.doubted == 7
