@@ -101,8 +101,7 @@ def resolve(partition: Partition, asked: Asked) -> Target:
         raise UserError("E644", None, name=asked.relation, expected=expected, found=len(asked.values), row=asked)
     hidden = hidden_relations(partition)
     copies = [n for n in plan.logical.relations if program_name(n) == relation.name and n not in hidden]
-    if not copies:
-        raise UserError("E646", None, name=relation.name)
+    assert copies, "whoever asks makes sure that the relation is computed"
     return Target(Asked(asked.relation, values), tuple(copies), None)
 
 
@@ -117,12 +116,14 @@ def covers(output: Output, asked: Asked) -> bool:
 
 
 def is_computed(plan: LogicalPlan, asked: Asked) -> bool:
-    """Whether a plan surely computes the rows asked for: a view shows them, or they are base facts."""
+    """Whether a plan computes the rows asked for: a view shows them, or no rewrite has restricted their relation."""
     views = [output for output in plan.outputs if output.name == asked.relation]
     if any(len(view.types) == len(asked.values) and covers(view, asked) for view in views):
         return True
     relation = plan.program.relations.get(asked.relation)
-    return relation is None or relation.base
+    if relation is None or relation.base:
+        return True
+    return any(asked.relation in stratum.relations for stratum in plan.strata)
 
 
 def locate(partition: Partition, target: Target) -> Key | None:

@@ -124,6 +124,8 @@ def proof_text(proof: Proof, lines: int | None = LINES) -> str:
 
 
 def _footer(proof: Proof, shown: int) -> Iterator[str]:
+    if proof.root.kind == "fact":
+        yield "It is a fact: it arrived, and is still there."
     for rule in proof.rules():
         yield f"{rule.name}: {rule.text}"
     left_out = len(proof.nodes) - shown

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from whorl.analysis.expressions import evaluate
 from whorl.analysis.program import Program, Relation, Rule
@@ -87,7 +88,7 @@ class _Builder:
         return list(order)
 
     def proof(self) -> Proof:
-        nodes = tuple(self._node(key) for key in self._keys)
+        nodes = in_reading_order([self._node(key) for key in self._keys])
         ends = [node.until for node in nodes if node.until is not None]
         height = self._found.heights[self._keys[0]]
         return Proof(nodes, height, self._found.shortest, min(ends, default=None))
@@ -148,6 +149,23 @@ class _Builder:
             else:
                 parts.append(Condition(part_text(step), part_text(step, instance.binding)))
         return parts
+
+
+def in_reading_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return nodes in the order in which a tree shows them, with their references."""
+    places: dict[int, int] = {}
+    stack = [0]
+    while stack:
+        at = stack.pop()
+        if at not in places:
+            places[at] = len(places)
+            stack.extend(reversed(nodes[at].premises()))
+    return tuple(replace(nodes[at], uses=tuple(_moved(use, places) for use in nodes[at].uses)) for at in places)
+
+
+def _moved(use: Use, places: Mapping[int, int]) -> Use:
+    parts = (Premise(places[part.node]) if isinstance(part, Premise) else part for part in use.parts)
+    return replace(use, parts=tuple(parts))
 
 
 def _contributes(relation: str) -> bool:

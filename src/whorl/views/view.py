@@ -16,6 +16,9 @@ from whorl.model.delta import Delta, Epoch
 from whorl.model.report import EpochReport
 from whorl.model.types import Type
 from whorl.model.values import Row, row_key
+from whorl.views.absence import WhyNot
+from whorl.views.explaining import ask, explain_missing, explain_row, partitions_of
+from whorl.views.proof import Proof
 
 
 class Host(Protocol):
@@ -110,6 +113,14 @@ class View:
             self._set = frozenset(self.rows())
         plain = read_row(row, self.types)
         return plain is not None and plain in self._set
+
+    def why(self, row: Sequence[object]) -> Proof:
+        """Return why a row is in the view; None in the row stands for any value, and the first that fits is taken."""
+        return explain_row(partitions_of(self._host), ask(self.name, row, self.types), hint="Ask why_not instead.")
+
+    def why_not(self, row: Sequence[object]) -> WhyNot:
+        """Return why a row is not in the view; None in the row stands for any value."""
+        return explain_missing(partitions_of(self._host), ask(self.name, row, self.types), hint="Ask why instead.")
 
     def changes(self) -> Delta:
         """Return what the last commit did to the view."""

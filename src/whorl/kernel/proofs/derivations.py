@@ -10,7 +10,7 @@ takes no step of its own, so that an aggregate is one step above the rows it is 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -128,14 +128,13 @@ def _shown(rule: PhysicalRule, hidden: frozenset[str]) -> list[tuple[int, str]]:
 def plain_rules(stratum: PhysicalStratum, partition: Partition) -> tuple[PhysicalRule, ...]:
     """Return the rules of a stratum, with contributions as plain columns: what they derive must be the value itself."""
     functions = partition.plan.logical.program.functions
+    source = stratum.source.rules if stratum.source is not None else ()
+    plans = [rule.rule for rule in stratum.rules] or source
     rules: list[PhysicalRule] = []
-    for rule in stratum.rules:
-        if any(isinstance(arg, Contribution) for arg in rule.args):
-            args = tuple(arg.value if isinstance(arg, Contribution) else arg for arg in rule.args)
-            plain = replace(rule.rule, args=args)
-            rules.append(build_rule(plain, partition.plan.relations, functions, frozenset(stratum.relations)))
-        else:
-            rules.append(rule)
+    for plan in plans:
+        args = tuple(arg.value if isinstance(arg, Contribution) else arg for arg in plan.args)
+        plain = replace(plan, args=args)
+        rules.append(build_rule(plain, partition.plan.relations, functions, frozenset(stratum.relations)))
     return tuple(rules)
 
 
@@ -144,6 +143,23 @@ def hidden_relations(partition: Partition) -> frozenset[str]:
     return frozenset(rule.relation for rule in partition.plan.logical.rules() if rule.origin == -1)
 
 
-def strata_by_relation(partition: Partition) -> Mapping[str, PhysicalStratum]:
-    """Return the stratum of each derived relation."""
-    return {name: stratum for stratum in partition.plan.strata for name in stratum.relations}
+def strata_by_relation(partition: Partition) -> dict[str, PhysicalStratum]:
+    """Return the stratum of each derived relation, as a proof sees it.
+
+    Where the kernel splits a stratum of the program into several, as it does to keep the frontiers of groups, a proof
+    is about the stratum as a whole, and rests on the rows that its relations show.
+    """
+    found: dict[str, PhysicalStratum] = {}
+    for stratum in partition.plan.strata:
+        if stratum.kind in ("rows", "cells", "best"):
+            found.update(dict.fromkeys(stratum.relations, stratum))
+            continue
+        for name in stratum.relations:
+            source = stratum.source or next((s for s in partition.plan.logical.strata if name in s.relations), None)
+            if source is not None and name not in found:
+                kind = "best" if stratum.kind in ("front", "frontier") else "reference"
+                whole = replace(
+                    stratum, relations=source.relations, rules=(), kind=kind, recursive=source.recursive, source=source
+                )
+                found.update(dict.fromkeys(source.relations, whole))
+    return found

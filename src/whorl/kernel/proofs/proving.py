@@ -14,9 +14,8 @@ def find_proof(partition: Partition, root: Key, budget: int = BUDGET) -> tuple[F
     derivations = Derivations(partition)
     found = _search(derivations, root, budget)
     if found is None:  # a value was improved through itself: go through what was there on the way
-        for stratum in partition.plan.strata:
-            if stratum.source is not None and stratum.kind != "cells" and stratum.recursive:
-                derivations.replay_rounds(stratum)
+        for stratum in derivations.recursive():
+            derivations.replay_rounds(stratum)
         found = _search(derivations, root, budget)
     if found is None:
         message = f"no proof of row {root[1]} of {root[0]}"

@@ -1,13 +1,17 @@
 """Some proof, quickly: from each row on to a derivation whose rows have smaller ranks.
 
 The strategy `support` keeps a rank with every row, above the ranks of the rows it was derived from; so a derivation of
-smaller ranks always exists, and going down the ranks ends. Where a stratum keeps no ranks, they are made: rows that
-rules derive are derived once more under `support`, beside the state; for other strata, which hold far fewer
+smaller ranks always exists, and going down the ranks ends. Other labels may mean something else; but whatever they
+mean, a descent that ends is a proof. Where labels lead nowhere, ranks are made: rows that rules derive are derived once
+more under `support`, beside the state, until those asked for have appeared; for other strata, which hold far fewer
 derivations, heights inside the stratum serve.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -17,38 +21,51 @@ from whorl.kernel.partition import Partition
 from whorl.kernel.proofs.derivations import Derivation, Key
 from whorl.kernel.proofs.search import Derivations, Found, Graph, reached
 from whorl.kernel.state.relation import Ints, StoredRelation
-from whorl.kernel.strategies import build_strategy
 from whorl.kernel.strategies.stratum import Stratum
+from whorl.kernel.strategies.support import Support
 from whorl.physical.plan import PhysicalStratum
 
 
 class Ranks:
     """The ranks of rows, by stratum."""
 
-    def __init__(self, derivations: Derivations) -> None:
+    def __init__(self, derivations: Derivations, *, kept: bool) -> None:
+        """Take the labels that are ``kept`` for ranks, or make ranks."""
+        self._kept = kept
         self._derivations = derivations
         self._partition = derivations.partition
         self._labels: dict[str, Ints] = {}
+        self._wanted: dict[int, dict[Key, None]] = defaultdict(dict)
         self._graphs: dict[int, Graph] = {}
 
+    def ensure(self, keys: Iterable[Key]) -> None:
+        """Make sure that the ranks of rows are known, and those of rows that lead to them."""
+        missing: dict[int, PhysicalStratum] = {}
+        for key in keys:
+            stratum = self._derivations.stratum(key[0])
+            if stratum is None or not stratum.recursive or stratum.kind != "rows":
+                continue
+            stored = self._partition.state.relations[key[0]]
+            if self._kept and len(stored.labels) >= stored.count:
+                self._labels[key[0]] = stored.labels >> 32
+            elif self.of(key) is None:
+                self._wanted[stratum.number][key] = None
+                missing[stratum.number] = stratum
+        for number, stratum in missing.items():
+            self._labels.update(rank_again(stratum, self._partition, list(self._wanted[number])))
+
     def of(self, key: Key) -> int | None:
-        """Return the rank of a derived row; None if it has no proof."""
+        """Return the rank of a derived row; None if it has none, or it is not known yet."""
         stratum = self._derivations.stratum(key[0])
         assert stratum is not None, "base facts need no rank"
         if not stratum.recursive:
             return 0
-        if stratum.kind == "rows" and key[1] >= 0:
-            return int(self._ranks(key[0], stratum)[key[1]])
-        return self._height(key, stratum)
-
-    def _ranks(self, relation: str, stratum: PhysicalStratum) -> Ints:
-        if relation not in self._labels:
-            if stratum.strategy == "support":
-                for name in stratum.relations:
-                    self._labels[name] = self._partition.state.relations[name].labels >> 32
-            else:
-                self._labels.update(rank_again(stratum, self._partition))
-        return self._labels[relation]
+        if stratum.kind != "rows":
+            return self._height(key, stratum)
+        if key[0] not in self._labels:
+            return None
+        rank = int(self._labels[key[0]][key[1]])
+        return None if rank < 0 else rank
 
     def _height(self, key: Key, stratum: PhysicalStratum) -> int | None:
         if stratum.number not in self._graphs:
@@ -61,30 +78,72 @@ class Ranks:
         return graph.heights.get(key)
 
 
-def rank_again(stratum: PhysicalStratum, partition: Partition) -> dict[str, Ints]:
-    """Return ranks for the rows of a stratum that keeps none, by deriving them anew beside the state."""
+class _Appeared(Exception):
+    """All rows that are looked for have been derived."""
+
+
+class _Until(Support):
+    """Derives a stratum until some rows have appeared."""
+
+    def __init__(self, stratum: Stratum, wanted: dict[str, Ints]) -> None:
+        super().__init__(stratum)
+        self._left = wanted
+
+    def accept(self, rule: int, chunk: Ints) -> Ints:
+        """Make the rows of a chunk alive; stop if nothing more is looked for."""
+        fresh = super().accept(rule, chunk)
+        name = self.stratum.rules[rule].relation
+        if name in self._left:
+            relation = self.stratum.relation(name)
+            found = relation.find(self._left[name])
+            there = found >= 0
+            there[there] = relation.is_alive(found[there])
+            self._left[name] = np.ascontiguousarray(self._left[name][~there])
+            if not any(len(rows) for rows in self._left.values()):
+                raise _Appeared
+        return fresh
+
+
+def rank_again(stratum: PhysicalStratum, partition: Partition, wanted: Sequence[Key]) -> dict[str, Ints]:
+    """Return ranks for rows of a stratum that keeps none, by deriving it anew beside the state; -1 where unknown.
+
+    The run is the same each time, as far as it goes; so ranks do not change when it goes further for other rows.
+    """
     state = partition.state
     own = {name: StoredRelation(name, state.relations[name].types) for name in stratum.relations}
     beside = State({**state.relations, **own}, state.dictionary, state.functions, owner=state.owner)
     plan = replace(stratum, strategy="support")
-    again_here = Stratum(plan, dict(partition.plan.relations), beside, partition.limits)
-    build_strategy(again_here, partition.plan.logical).step()
+    rows = {
+        name: state.relations[name].read(np.array([number for other, number in wanted if other == name], np.int64))
+        for name in stratum.relations
+    }
+    with suppress(_Appeared):
+        _Until(Stratum(plan, dict(partition.plan.relations), beside, partition.limits), rows).step()
     ranks: dict[str, Ints] = {}
     for name, again in own.items():
         stored = state.relations[name]
         alive = stored.alive()
-        ranks[name] = np.zeros(stored.count, np.int64)
-        ranks[name][alive] = again.labels[again.find(stored.read(alive))] >> 32
+        found = again.find(stored.read(alive))
+        known = found >= 0
+        ranks[name] = np.full(stored.count, -1, np.int64)
+        ranks[name][alive[known]] = again.labels[found[known]] >> 32
     return ranks
 
 
 def search_ranks(derivations: Derivations, root: Key) -> Found | None:
     """Return a proof, not always a shortest one; None if a row has none."""
-    ranks = Ranks(derivations)
+    return _descend(derivations, root, Ranks(derivations, kept=True)) or _descend(
+        derivations, root, Ranks(derivations, kept=False)
+    )
+
+
+def _descend(derivations: Derivations, root: Key, ranks: Ranks) -> Found | None:
+    """Choose for each row a derivation of smaller ranks; None if a row has none."""
     best: dict[Key, Derivation | None] = {}
     layer = [root]
     while layer:
         ways: dict[Key, tuple[int, Derivation]] = {}
+        ranks.ensure(layer)
         for key, derivation in derivations.find(layer):
             rank = _largest(key, derivation, ranks, derivations)
             if rank is not None and (key not in ways or rank < ways[key][0]):

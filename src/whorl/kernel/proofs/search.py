@@ -33,7 +33,7 @@ from whorl.kernel.proofs.evaluated import Evaluated
 from whorl.model.values import row_key
 from whorl.physical.plan import PhysicalStratum
 
-BUDGET = 200_000  # derivations that the search for a shortest proof may look at
+BUDGET = 100_000  # derivations that the search for a shortest proof may look at
 
 
 class TooMany(Exception):
@@ -46,13 +46,15 @@ class Derivations:
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.rows = Rows(partition)
-        self._strata = strata_by_relation(partition)
+        self._strata: dict[str, PhysicalStratum | None] = {**strata_by_relation(partition)}
         self._hidden = hidden_relations(partition)
         self._finders: dict[str, Finder] = {}
 
     def stratum(self, relation: str) -> PhysicalStratum | None:
         """Return the stratum that derives a relation, None if its rows are base facts."""
-        return self._strata.get(relation.removesuffix("^used").rpartition("^")[0] if _used(relation) else relation)
+        if relation not in self._strata:  # a base relation, or one made for contributions
+            self._strata[relation] = self._strata.get(relation.removesuffix("^used").rpartition("^")[0])
+        return self._strata[relation]
 
     def find(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Derivation]]:
         """Yield the derivations of rows, with the row of each."""
@@ -62,6 +64,11 @@ class Derivations:
         for relation, numbers in by_relation.items():
             if self.stratum(relation) is not None:
                 yield from self._finder(relation).find(relation, numbers)
+
+    def recursive(self) -> list[PhysicalStratum]:
+        """Return the recursive strata in which values are improved, or that the reference evaluator runs."""
+        strata = {id(each): each for each in self._strata.values() if each is not None}
+        return [each for each in strata.values() if each.recursive and each.kind not in ("rows", "cells")]
 
     def replay_rounds(self, stratum: PhysicalStratum) -> None:
         """From now on, derive the rows of a stratum as its rounds did."""
@@ -86,10 +93,6 @@ class Derivations:
         if stratum.kind in ("rows", "best"):
             return RuleFinder(plain_rules(stratum, self.partition), self.partition.state, self._hidden)
         return Evaluated(stratum, self.partition, self.rows, self._hidden)
-
-
-def _used(relation: str) -> bool:
-    return relation.endswith("^used")
 
 
 @dataclass(frozen=True, slots=True)

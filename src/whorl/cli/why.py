@@ -1,0 +1,143 @@
+"""`whorl why`: the proof of a row, or what keeps it from being there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import typer
+
+from whorl.connectors.epochs import cut_by_number
+from whorl.connectors.files import Feed, find_files, read_file
+from whorl.connectors.programs import load_functions, read_source
+from whorl.connectors.target import Target
+from whorl.diagnostics.errors import ProgramErrors, UserError
+from whorl.diagnostics.source import Source, line_span
+from whorl.hosts.inprocess import InProcess
+from whorl.logical.compile import compile_program
+from whorl.model.limits import Limits
+from whorl.model.types import Type
+from whorl.syntax.deltas import parse_deltas
+from whorl.views.absence import WhyNot
+from whorl.views.asking import Asked, parse_asked
+from whorl.views.explaining import explain_missing, explain_row
+from whorl.views.proof import Proof
+from whorl.views.proof_drawing import BOXES, proof_dot, proof_svg
+from whorl.views.proof_text import LINES, proof_text
+from whorl.views.session import Session
+
+FORMATS = ("text", "json", "dot", "svg")
+
+
+@dataclass(frozen=True, slots=True)
+class WhyOptions:
+    """What the command line asks for."""
+
+    program: Path
+    row: str
+    inputs: Sequence[str] = ()
+    deltas: Path | None = None
+    epoch: int | None = None
+    missing: bool = False
+    format: str = "text"
+    output: Path | None = None
+    whole: bool = False
+    strategy: str = "auto"
+    functions: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            _refuse("--format", f"{self.format} is none of {', '.join(FORMATS)}")
+        if self.missing and self.format in ("dot", "svg"):
+            _refuse("--format", "what is missing cannot be drawn; use text or json")
+        if self.inputs and self.deltas is not None:
+            _refuse("--deltas", "give files with --input, or a file of deltas, not both")
+        if self.strategy == "reference":
+            _refuse("--strategy", "the reference evaluator keeps nothing to explain; use another strategy")
+
+
+def _refuse(option: str, message: str) -> None:
+    raise typer.BadParameter(message, param_hint=option)
+
+
+def explain_asked(options: WhyOptions) -> None:
+    """Bring the program to the epoch asked for, and print the answer."""
+    asked = parse_asked(options.row)
+    source, functions = read_source(options.program), load_functions(options.functions)
+    host = InProcess(lambda types: compile_program(source, functions, types), options.limits, options.strategy)
+    if options.deltas is not None:
+        _replay(host, read_source(options.deltas), options.epoch)
+    else:
+        _load(Session(source, host), options)
+    _write(_answer(host, asked, options), options.output)
+
+
+def _replay(host: InProcess, deltas: Source, last: int | None) -> None:
+    for epoch in parse_deltas(deltas):
+        if last is not None and epoch.number > last:
+            break
+        try:
+            host.commit(epoch)
+        except (UserError, ProgramErrors) as refused:
+            for error in refused.errors if isinstance(refused, ProgramErrors) else (refused,):
+                error.epoch = epoch.number
+                error.span = error.span or line_span(deltas, error.line or epoch.line)
+            raise
+
+
+def _load(session: Session, options: WhyOptions) -> None:
+    cuts = cut_by_number(list(_read(session, options.inputs)))
+    for cut in cuts:
+        if options.epoch is not None and cut.number > options.epoch:
+            break
+        for batch in cut.batches():
+            session.take(batch)
+        session.commit(cut.time, number=cut.number)
+
+
+def _read(session: Session, inputs: Sequence[str]) -> Iterator[Feed]:
+    """Yield the rows of every file; the first of an undeclared relation tells the types to those after it."""
+    targets: dict[str, Target] = {}
+    for each in inputs:
+        relation, equals, path = each.partition("=")
+        if not equals or not relation or not path:
+            _refuse("--input", f'{each} does not read as REL=PATH, such as "link=links.csv"')
+        target = targets.get(relation) or session.target(relation)
+        for file in find_files(Path(path)):
+            feed = read_file(file, target, lambda _count: None)
+            pairs = zip(target.types, feed.batch.columns, strict=True)
+            types = tuple(v.type if kind is Type.UNKNOWN and len(v) else kind for kind, v in pairs)
+            target = targets[relation] = replace(target, types=types)
+            yield feed
+
+
+def _answer(host: InProcess, asked: Asked, options: WhyOptions) -> str:
+    if options.missing:
+        missing = explain_missing(host.partitions, asked, hint="Leave out --not to see why.")
+        return _missing_text(missing, options)
+    proof = explain_row(host.partitions, asked, hint="Ask with --not why.")
+    render: dict[str, Callable[[Proof], str]] = {
+        "text": lambda each: proof_text(each, None if options.whole else LINES),
+        "json": lambda each: json.dumps(each.to_json(), indent=2, ensure_ascii=False),
+        "dot": lambda each: proof_dot(each, None if options.whole else BOXES),
+        "svg": lambda each: proof_svg(each, None if options.whole else BOXES),
+    }
+    return render[options.format](proof)
+
+
+def _missing_text(missing: WhyNot, options: WhyOptions) -> str:
+    return json.dumps(missing.to_json(), indent=2, ensure_ascii=False) if options.format == "json" else str(missing)
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        typer.echo(text)
+        return
+    try:
+        output.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UserError("E626", None, path=output, reason=error.strerror or str(error)) from None
+    typer.echo(f"wrote {output}")

@@ -1,0 +1,89 @@
+"""Why and why not, asked of the state of a host: which partition knows, and whether it computes what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whorl.connectors.rows import read_row
+from whorl.diagnostics.errors import UserError
+from whorl.hosts.inprocess import InProcess
+from whorl.hosts.moving import gather_facts, place_facts
+from whorl.kernel.partition import Partition
+from whorl.kernel.proofs.derivations import Key, Rows, hidden_relations
+from whorl.logical.lower import lower_program
+from whorl.logical.rewrites import rewrite_plan
+from whorl.model.types import Type
+from whorl.model.values import Value, row_key
+from whorl.physical.lower import lower_plan
+from whorl.views.absence import WhyNot, explain_absence
+from whorl.views.asking import Asked, Target, is_computed, locate, resolve
+from whorl.views.proof import Proof
+from whorl.views.proving import prove
+
+_RESTRICTING = ("magic_sets", "drop_unused")  # rewrites after which some rows are not computed
+
+
+def partitions_of(host: object) -> Sequence[Partition]:
+    """Return the state of a host; raise if it keeps none."""
+    if not isinstance(host, InProcess):
+        raise UserError("E649")
+    return host.partitions
+
+
+def ask(view: str, row: Sequence[object], types: Sequence[Type]) -> Asked:
+    """Return a row of Python values as a question; None stands for any value."""
+    if not isinstance(row, tuple | list) or len(row) != len(types):
+        found = len(row) if isinstance(row, tuple | list) else row
+        raise UserError("E644", None, name=view, expected=len(types), found=found, row=row)
+    values: list[Value | None] = []
+    for position, (value, kind) in enumerate(zip(row, types, strict=True)):
+        plain = None if value is None else read_row((value,), (kind,))
+        if value is not None and plain is None:
+            facts = {"name": view, "position": position + 1, "expected": kind, "found": type(value).__name__}
+            raise UserError("E645", None, row=row, **facts)
+        values.append(None if plain is None else plain[0])
+    return Asked(view, tuple(values))
+
+
+def explain_row(partitions: Sequence[Partition], asked: Asked, *, hint: str) -> Proof:
+    """Return the proof of the first row that fits; raise with a ``hint`` if there is none."""
+    if not is_computed(partitions[0].plan.logical, asked):
+        partitions = [full_partition(partitions)]
+    found = _find(partitions, asked)
+    if found is None:
+        raise UserError("E647", None, row=asked, hint=hint)
+    partition, target, key = found
+    return prove(partition, key, target.view)
+
+
+def explain_missing(partitions: Sequence[Partition], asked: Asked, *, hint: str) -> WhyNot:
+    """Return why no row fits; raise with a ``hint`` if one does."""
+    if len(partitions) > 1 or hidden_relations(partitions[0]) or not is_computed(partitions[0].plan.logical, asked):
+        partitions = [full_partition(partitions)]
+    found = _find(partitions, asked)
+    if found is not None:
+        raise UserError("E648", None, row=asked, hint=hint)
+    return explain_absence(partitions[0], resolve(partitions[0], asked))
+
+
+def _find(partitions: Sequence[Partition], asked: Asked) -> tuple[Partition, Target, Key] | None:
+    """Return the first row that fits, in the order of rows, with the partition that holds it."""
+    found = []
+    for partition in partitions:
+        target = resolve(partition, asked)
+        key = locate(partition, target)
+        if key is not None:
+            found.append((partition, target, key))
+    return min(found, key=lambda each: row_key(Rows(each[0]).read(each[2])), default=None)
+
+
+def full_partition(partitions: Sequence[Partition]) -> Partition:
+    """Return a partition that computes every relation in full, from the same facts."""
+    first = partitions[0]
+    logical = rewrite_plan(lower_program(first.plan.logical.program), _RESTRICTING)
+    plan = lower_plan(logical)
+    if len(partitions) == 1:
+        return Partition(plan, first.limits, first)
+    split = [name for name in first.base if first.plan.split_column(name) is not None]
+    (full,) = place_facts(gather_facts(partitions, split), plan, first.limits, 1, stepped=True)
+    return full
