@@ -298,6 +298,16 @@ def test_event_time_moves_by_commit() -> None:
     assert (raised.value.code, raised.value.epoch) == ("E505", 4)
 
 
+@pytest.mark.parametrize("time", ["noon", 1.5, True, 2**63, NOON.replace(microsecond=1)])
+def test_what_is_no_event_time(time: Any) -> None:
+    session = whorl.open(STREAM)
+    session.insert("seen", [(0, "ann")])
+    with pytest.raises(UserError) as raised:
+        session.commit(time)
+    assert str(raised.value) == f"E610 event time is whole seconds or a datetime, not {time!r}"
+    assert session.commit(time=5)["here"].inserted == (("ann",),), "nothing was tried, so nothing is dropped"
+
+
 # Refusals
 
 

@@ -250,6 +250,7 @@ CATALOGUE: dict[str, Entry] = {
         "Give a list of tuples or dicts, an Arrow table, or a pandas or Polars frame.",
     ),
     "E609": Entry("to_pandas needs pandas, which is not installed", "", "Install it, or use to_arrow."),
+    "E610": Entry("event time is whole seconds or a datetime, not {found}"),
     "E620": Entry(
         'the format of "{path}" is not known',
         "Files end in {known}.",

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from whorl.connectors.arrow import read_table, table_of
 from whorl.connectors.programs import load_functions, open_program
 from whorl.connectors.rows import read_rows, seconds_of
-from whorl.connectors.target import Target, target_of
+from whorl.connectors.target import Misfit, Target, target_of
 from whorl.diagnostics.errors import ProgramErrors, UserError
 from whorl.diagnostics.names import suggest
 from whorl.diagnostics.source import Source
@@ -30,6 +30,7 @@ from whorl.model.delta import Delta, Epoch
 from whorl.model.functions import Function, describe
 from whorl.model.limits import Limits
 from whorl.model.report import EpochReport
+from whorl.model.values import storable
 from whorl.oracle.session import Oracle
 from whorl.syntax import ast
 from whorl.syntax.parser import parse_program
@@ -131,9 +132,9 @@ class Session:
         ``time`` moves event time: seconds, or a `datetime`. If the epoch is refused, nothing of it is kept.
         """
         self._check_open()
+        moment = _moment(time)
         batches, self._pending = tuple(self._pending), []
         number = self._epochs + 1 if number is None else number
-        moment = seconds_of(time, 0) if isinstance(time, datetime) else time
         try:
             report = self._host.commit(Epoch(number, (), moment, batches=batches))
         except (UserError, ProgramErrors) as refused:
@@ -205,6 +206,18 @@ class Session:
         if self._closed:
             return "<session, closed>"
         return f"<session of {', '.join(self._views)}; {self._epochs} epochs, {len(self._pending)} changes waiting>"
+
+
+def _moment(time: int | datetime | None) -> int | None:
+    """Return an event time in seconds; refuse what is none."""
+    if time is None or (type(time) is int and storable(time)):
+        return time
+    try:
+        if isinstance(time, datetime):
+            return seconds_of(time, 0)
+    except Misfit:
+        pass
+    raise UserError("E610", None, found=repr(time))
 
 
 def declared_names(source: Source) -> dict[str, Sequence[str]]:
