@@ -101,14 +101,15 @@ class Node:
         if self.kind == "query":
             return f"by {self.uses[0].rule.name}"
         rules = ", ".join(dict.fromkeys(use.rule.name for use in self.uses))
-        text = f"by {rules}"
-        if self.kind == "aggregate":
-            functions = ", ".join(function for _column, function in self.aggregates)
-            count = len(self.uses) + self.left_out
-            text = f"{functions} of {count} contribution{'' if count == 1 else 's'} {text}"
-            if all(function in ("min", "max") for _column, function in self.aggregates):
-                text = f"{functions}, {'improved since, ' if self.improved else ''}by {rules}"
-        return text
+        return f"{self._gathers()}by {rules}{', improved since' if self.improved else ''}"
+
+    def _gathers(self) -> str:
+        """Return what an aggregate does with its contributions."""
+        functions = ", ".join(function for _column, function in self.aggregates)
+        if all(function in ("min", "max") for _column, function in self.aggregates):
+            return f"{functions}, " if functions else ""
+        count = len(self.uses) + self.left_out
+        return f"{functions} of {count} contribution{'' if count == 1 else 's'} "
 
     def _life(self) -> str:
         parts = [] if self.time is None else [f"at {self.time}"]
