@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,9 @@ from tests.generators import PLAIN, WINDOWED, GeneratedProgram, cases
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
-from whorl.kernel.strategies import elastic
+from whorl.kernel import partition
+from whorl.kernel.state import base
+from whorl.kernel.strategies import elastic, fixpoint
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Epoch
 from whorl.model.limits import Limits
@@ -62,17 +66,37 @@ def test_kernel_equals_the_reference(case: Case, strategy: str) -> None:
     _check(case, strategy)
 
 
-@pytest.mark.parametrize("limit", [0.0, 1e-4])
-@settings(max_examples=60)
-@given(case=st.one_of(cases(PLAIN), cases(WINDOWED)))
-def test_steps_that_are_given_up_change_nothing(case: Case, limit: float) -> None:
-    """What takes longer than nothing, or than a moment, is given up somewhere on the way, and derived again."""
+@settings(max_examples=100)
+@given(case=st.one_of(cases(PLAIN), cases(WINDOWED)), seed=st.integers(0, 1000))
+def test_whatever_auto_decides_changes_nothing(case: Case, seed: int) -> None:
+    """With a clock that jumps, steps are given up anywhere, derived again, tried in other ways; and rows are swept."""
+    luck = random.Random(seed)
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += luck.random() * luck.choice((0.0, 0.001, 0.01))
+        return now
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elastic, "_GIVE_UP", 0.0)
-        patch.setattr(elastic, "_NEGLIGIBLE", limit)
-        patch.setattr(elastic, "_PATIENCE", 2)
+        patch.setattr(elastic, "thread_time", clock)
+        patch.setattr(fixpoint, "thread_time", clock)
+        patch.setattr(elastic, "_NEGLIGIBLE", 0.0)
         patch.setattr(elastic, "_WORTH_TRYING", 0.0)
+        patch.setattr(elastic, "_PATIENCE", 2)
+        patch.setattr(base, "SPARE", 0)
+        patch.setattr(partition, "SPARE", 0)
         _check(case, "auto")
+
+
+@pytest.mark.parametrize("strategy", KERNEL)
+@settings(max_examples=30)
+@given(case=cases(WINDOWED))
+def test_sweeping_dead_rows_changes_nothing(case: Case, strategy: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "SPARE", 0)
+        patch.setattr(partition, "SPARE", 0)
+        _check(case, strategy)
 
 
 @pytest.mark.parametrize("strategy", KERNEL)

@@ -17,13 +17,13 @@ import numpy as np
 
 from whorl.diagnostics.errors import UserError
 from whorl.kernel.operators.pipeline import State
-from whorl.kernel.state.base import BaseFacts, FactRows
+from whorl.kernel.state.base import SPARE, BaseFacts, FactRows
 from whorl.kernel.state.dictionary import Dictionary, TermTooDeep
 from whorl.kernel.state.owner import Owner
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.kernel.strategies import build_strategy
 from whorl.kernel.strategies.elastic import Elastic
-from whorl.kernel.strategies.stratum import Strategy, Stratum
+from whorl.kernel.strategies.stratum import Renumbered, Strategy, Stratum
 from whorl.model.batch import Batch, Values
 from whorl.model.delta import Change, Delta
 from whorl.model.limits import Limits
@@ -62,6 +62,7 @@ class Partition:
         self.partitions = partitions
         self._limits = limits
         self._closed: dict[str, tuple[Ints, Ints]] = {}
+        self.stale: set[int] = set()  # strata that will be derived anew: what is kept beside their rows means nothing
         relations = {n: StoredRelation(n, [c.type for c in r.columns]) for n, r in plan.relations.items()}
         self.base: dict[str, BaseFacts] = {}
         self.stepped: bool = previous is not None and previous.stepped
@@ -97,10 +98,15 @@ class Partition:
         self.keep()
         return result
 
-    def prepare(self, changes: Sequence[Change], now: int | None, batches: Sequence[Batch] = ()) -> StepResult:
-        """Apply one epoch, so that it can still be undone; if it fails, it is."""
+    def prepare(
+        self, changes: Sequence[Change], now: int | None, batches: Sequence[Batch] = (), *, decode: bool = True
+    ) -> StepResult:
+        """Apply one epoch, so that it can still be undone; if it fails, it is.
+
+        Without ``decode``, the result has no deltas: ask `changed_columns` for them, before the epoch is kept.
+        """
         try:
-            return self._step(changes, batches, now)
+            return self._step(changes, batches, now, decode=decode)
         except BaseException:
             self.roll_back()
             raise
@@ -111,6 +117,28 @@ class Partition:
             facts.keep()
         self._closed = {}
         self.stepped = True
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Forget dead rows where they are more than those alive, so that each has paid for its own removal."""
+        for name, relation in self.state.relations.items():
+            facts = self.base.get(name)
+            if facts is not None:
+                wasted = facts.wasted()
+                if wasted is None:
+                    continue
+                facts.drop(wasted)
+            elif relation.count - relation.living > max(relation.living, SPARE):
+                relation.drop(~relation.is_alive(np.arange(relation.count)))
+            else:
+                continue
+            for at, (stratum, strategy) in enumerate(zip(self.plan.strata, self.strategies, strict=True)):
+                if name in stratum.relations or name in stratum.inputs():
+                    if isinstance(strategy, Renumbered):
+                        strategy.renumbered()
+                    else:
+                        strategy.reset()
+                        self.stale.add(at)
 
     def roll_back(self) -> None:
         """Undo the epoch that was prepared, or failed."""
@@ -121,10 +149,13 @@ class Partition:
             relation.roll_back()
         for facts in self.base.values():
             facts.roll_back()
-        for strategy in self.strategies:
+        for at, strategy in enumerate(self.strategies):
             strategy.reset()
+            self.stale.add(at)
 
-    def _step(self, changes: Sequence[Change], batches: Sequence[Batch], now: int | None) -> StepResult:
+    def _step(
+        self, changes: Sequence[Change], batches: Sequence[Batch], now: int | None, *, decode: bool
+    ) -> StepResult:
         self.state.work.__init__()  # type: ignore[misc]  # operators hold on to the object
         self.state.now = now
         started = perf_counter()
@@ -148,8 +179,9 @@ class Partition:
                     "E508", None, limit=self._limits.depth, relations=names, line="?", sample=sample
                 ) from None
             costs.append(_cost(stratum, strategy, perf_counter() - before))
+        self.stale = set()
         maintained = perf_counter()
-        deltas = self._settle()
+        deltas = self._settle(decode=decode)
         done = perf_counter()
         seconds = {"input": entered - started, "maintain": maintained - entered, "output": done - maintained}
         return StepResult(deltas, base, replace(self.state.work), seconds, tuple(costs))
@@ -188,7 +220,7 @@ class Partition:
             rows[:, position] = self.state.dictionary.encode_values(columns[position], kind)
         return batch.weight, rows, times
 
-    def _settle(self) -> dict[str, Delta]:
+    def _settle(self, *, decode: bool = True) -> dict[str, Delta]:
         shown: dict[str, list[str]] = {}
         for output in self.plan.outputs:
             shown.setdefault(output.relation, []).append(output.name)
@@ -198,7 +230,7 @@ class Partition:
             if not len(appeared) and not len(vanished):
                 continue
             self._closed[name] = (appeared, vanished)
-            for view in shown.get(name, ()) if self._reports(name) else ():
+            for view in shown.get(name, ()) if decode and self._reports(name) else ():
                 deltas[view] = Delta(self._decode(name, appeared), self._decode(name, vanished))
         return deltas
 
@@ -206,6 +238,17 @@ class Partition:
         types = self._types(name)
         batch = self.state.dictionary.sort_rows(self.state.relations[name].read(numbers), types)
         return tuple(self.state.dictionary.decode_rows(batch, types))
+
+    def changed_columns(self, view: str) -> tuple[list[Values], list[Values]] | None:
+        """Return the rows that the epoch just prepared made appear and vanish, as `columns` does.
+
+        None if there are none, or if another partition speaks for them.
+        """
+        name = next(output.relation for output in self.plan.outputs if output.name == view)
+        if name not in self._closed or not self._reports(name):
+            return None
+        appeared, vanished = self._closed[name]
+        return self._columns(name, appeared), self._columns(name, vanished)
 
     def rows(self, view: str) -> set[Row]:
         """Return the rows of a view."""
@@ -216,10 +259,12 @@ class Partition:
     def columns(self, view: str) -> list[Values]:
         """Return the rows of a view as columns, sorted; a relation without columns has one, of zeros."""
         name = next(output.relation for output in self.plan.outputs if output.name == view)
-        relation = self.state.relations[name]
-        batch = self.state.dictionary.sort_rows(relation.read(relation.alive()), relation.types)
-        decode = self.state.dictionary.decode_values
-        return [decode(batch[:, at], kind) for at, kind in enumerate(relation.types)]
+        return self._columns(name, self.state.relations[name].alive())
+
+    def _columns(self, name: str, numbers: Ints) -> list[Values]:
+        relation, dictionary = self.state.relations[name], self.state.dictionary
+        batch = dictionary.sort_rows(relation.read(numbers), relation.types)
+        return [dictionary.decode_values(batch[:, at], kind) for at, kind in enumerate(relation.types)]
 
     @property
     def limits(self) -> Limits:
@@ -249,6 +294,7 @@ class Partition:
         relation.revive(numbers[facts.shown])
         relation.settle()
         self.base[name].load(facts.facts)
+        self.base[name].label_all()
 
     @property
     def nbytes(self) -> int:

@@ -39,15 +39,16 @@ def stamp_ranks(batch, first, rule, ranks):  # type: ignore[no-untyped-def]
         for column in range(first, batch.shape[1]):
             state = (state ^ np.uint64(batch[line, column])) * GOLDEN
             state ^= state >> np.uint64(32)
-        ranks[line] = ((ranks[line] + 1) << 32) | np.int64(state & np.uint64(0xFFFFFFFF))
+        name = np.int64(state & np.uint64(0xFFFFFFFF))
+        ranks[line] = ((ranks[line] + 1) << 32) | (name if name != 0 else 1)
 
 
 @kernel(INT(INTS, INTS, INT, RELATION, INTS, INTS))
 def concern(numbers, offers, whom, relation, labels, out):  # type: ignore[no-untyped-def]
     """Mark and collect the rows alive that the loss of a derivation concerns; return how many.
 
-    ANY: all of them. SAME_PRINT: those that keep this very derivation. REACHED: those whose label it reaches. ABOVE:
-    those whose label is above what it still offers.
+    ANY: all of them. SAME_PRINT: those that keep this very derivation, or have forgotten which (0). REACHED: those
+    whose label it reaches. ABOVE: those whose label is above what it still offers.
     """
     _rows, flags, _table, _meta = relation
     made = 0
@@ -55,8 +56,10 @@ def concern(numbers, offers, whom, relation, labels, out):  # type: ignore[no-un
         row = numbers[at]
         if row < 0 or flags[row] & NEW == 0 or flags[row] & MARK != 0:
             continue
-        if whom == SAME_PRINT and labels[row] & _PRINT != offers[at] & _PRINT:
-            continue
+        if whom == SAME_PRINT:
+            kept = labels[row] & _PRINT
+            if kept not in (0, offers[at] & _PRINT):
+                continue
         if whom == REACHED and offers[at] < labels[row]:
             continue
         if whom == ABOVE and offers[at] >= labels[row]:

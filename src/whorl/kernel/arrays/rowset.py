@@ -342,6 +342,22 @@ def retire(numbers, relation, gone):  # type: ignore[no-untyped-def]
     return made
 
 
+@kernel(INT(INTS, RELATION, INT, INTS))
+def select_changed(changed, relation, wanted, out):  # type: ignore[no-untyped-def]
+    """Of rows that changed, put those whose bits NEW and OLD are as wanted into ``out``, once; return how many."""
+    _rows, flags, _table, _meta = relation
+    made = 0
+    for at in range(changed.size):
+        row = changed[at]
+        if flags[row] == wanted:
+            flags[row] |= MARK
+            out[made] = row
+            made += 1
+    for at in range(made):
+        flags[out[at]] = wanted
+    return made
+
+
 @kernel(INT(INTS, RELATION, INTS, INTS))
 def settle(changed, relation, appeared, vanished):  # type: ignore[no-untyped-def]
     """Close an epoch: of the rows that changed, tell which appeared and which vanished, and let OLD equal NEW.

@@ -22,6 +22,7 @@ from whorl.model.report import InputCounts
 from whorl.model.values import Row
 
 FOREVER = np.iinfo(np.int64).max
+SPARE = 4096  # dead rows that are no waste
 NEVER = np.iinfo(np.int64).min  # the time of a fact that arrived before event time was known
 
 
@@ -125,6 +126,9 @@ class BaseFacts:
         self._arrivals, self._boundary = facts.arrivals, facts.boundary
         hidden = np.flatnonzero(self._present[:count] != self.stored.is_alive(np.arange(count)))
         self._dirty = [hidden] if len(hidden) else []
+        if self.stored.dying:  # what was refreshed since views last looked is still to be shown
+            shown = self.stored.alive()
+            self._dirty.append(shown[self._deaths(shown) != self.stored.labels[shown]])
         present = np.flatnonzero(self._present[:count])
         if self._keys:
             keys = self.stored.read(present)[:, list(self._keys)]
@@ -142,6 +146,22 @@ class BaseFacts:
     def keep(self) -> None:
         """Close an epoch that succeeded."""
         self._undo = []
+
+    def wasted(self) -> Mask | None:
+        """Tell which stored rows nobody needs any more, None if they are not many."""
+        if self.stored.count - self.stored.living <= max(self.stored.living, SPARE):
+            return None
+        self._reserve()
+        count = self.stored.count
+        wasted: Mask = ~(self._present[:count] | self.stored.is_alive(np.arange(count)))
+        return wasted if 2 * int(wasted.sum()) > count else None
+
+    def drop(self, wasted: Mask) -> None:
+        """Forget stored rows that nobody needs; the others get new numbers."""
+        known = self.save()
+        keep = ~wasted
+        self.stored.drop(wasted)
+        self.load(replace(known, present=known.present[keep], times=known.times[keep], arrived=known.arrived[keep]))
 
     def roll_back(self) -> None:
         """Undo what the epoch did, last things first."""
@@ -332,15 +352,26 @@ class BaseFacts:
             self._label(shown)
         self.stored.revive(shown)
 
-    def _label(self, numbers: Ints) -> None:
-        """Note when facts die: at the first slide, if there are slides, that their window does not reach back from."""
+    def label_all(self) -> None:
+        """Note when the facts that views see die."""
+        if self.stored.dying:
+            shown = self.stored.alive()
+            self.stored.labels[shown] = self._deaths(shown)
+
+    def _deaths(self, numbers: Ints) -> Ints:
+        """Return when facts die: at the first slide, if there are any, from which their window does not reach back."""
         size = self._timed_window
         assert size is not None, "only what has a window dies by itself"
-        before, times = self.stored.labels[numbers], self._times[numbers]
+        times = self._times[numbers]
         deaths = np.where(times == NEVER, FOREVER, times + size)
         window = self.relation.window
         if window is not None and window.slide is not None:
             deaths = np.where(times == NEVER, FOREVER, -(-deaths // window.slide) * window.slide)
+        return deaths
+
+    def _label(self, numbers: Ints) -> None:
+        """Note when facts die, to be undone with the epoch."""
+        before, deaths = self.stored.labels[numbers], self._deaths(numbers)
         other = (deaths != before) & self.stored.is_alive(numbers, OLD)
         self.stored.labels[numbers] = deaths
         self.stored.note_changes(numbers[other])

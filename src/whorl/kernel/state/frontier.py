@@ -9,6 +9,7 @@ import numpy as np
 
 from whorl.kernel.arrays import frontier as arrays
 from whorl.kernel.state.best import order_keys
+from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.relation import Ints, StoredRelation
 
 _NONE = np.empty(0, np.int64)
@@ -29,6 +30,24 @@ class Frontier:
         self._following = np.empty(32, np.int64)
         self._keys = np.empty(32, np.int64)
         self._touched: list[Ints] = [np.arange(self._groups.count)]
+
+    def resume(self) -> None:
+        """Build the lists from the rows alive and their labels."""
+        alive = self.relation.alive()
+        self._groups = StoredRelation(self._groups.name, self.relation.types[:-1])
+        self.clear()
+        self._reserve()
+        rows = self.relation.read(alive)
+        groups = self.groups(rows)
+        keys = order_keys(rows[:, -1], self.relation.types[-1], lowest=self._lowest)
+        order = np.lexsort((keys, groups))
+        alive, groups, keys = alive[order], groups[order], keys[order]
+        self._keys[alive] = keys
+        self._following[alive] = arrays.END
+        same = groups[1:] == groups[:-1]
+        self._following[alive[:-1][same]] = alive[1:][same]
+        starts = np.flatnonzero(np.append(True, ~same)) if len(alive) else _NONE
+        self.first[groups[starts]] = alive[starts]
 
     def groups(self, rows: Ints) -> Ints:
         """Return the number of the group of each row."""
@@ -99,7 +118,7 @@ class Frontier:
 
     def touched(self) -> Ints:
         """Return the groups whose lists changed since the last time."""
-        groups = np.unique(np.concatenate(self._touched)) if self._touched else _NONE
+        groups = distinct(np.concatenate(self._touched)) if self._touched else _NONE
         self._touched = []
         return groups
 

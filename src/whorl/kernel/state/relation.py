@@ -124,6 +124,7 @@ class StoredRelation:
         self._labelled = False
         self._changed: list[Ints] = []
         self.lowered = False  # whether a label got smaller in this epoch
+        self.living = 0  # rows alive after the last epoch
         self.arrays = (self._rows, self._flags, self._table, self._meta)
         for index in self._indexes.values():
             index.clear()
@@ -256,15 +257,16 @@ class StoredRelation:
 
     def relabelled(self) -> Ints:
         """Return the rows that were and are alive, and may have got another label in this epoch."""
-        changed = np.unique(self.changed())
-        relabelled: Ints = changed[self._flags[changed] == rowset.NEW | rowset.OLD]
-        return relabelled
+        return self._select(rowset.NEW | rowset.OLD)
 
     def pending(self) -> tuple[Ints, Ints]:
         """Return the rows that appeared and vanished so far in this epoch, without closing it."""
-        changed = np.unique(self.changed())
-        flags = self._flags[changed]
-        return changed[flags == rowset.NEW], changed[flags == rowset.OLD]
+        return self._select(rowset.NEW), self._select(rowset.OLD)
+
+    def _select(self, wanted: int) -> Ints:
+        changed = self.changed()
+        out = np.empty(len(changed), np.int64)
+        return out[: rowset.select_changed(changed, self.arrays, wanted, out)]
 
     def settle(self) -> tuple[Ints, Ints]:
         """Close the epoch; return the numbers of rows that appeared and vanished."""
@@ -273,7 +275,14 @@ class StoredRelation:
         self.lowered = False
         appeared, vanished = np.empty(len(changed), np.int64), np.empty(len(changed), np.int64)
         both = rowset.settle(changed, self.arrays, appeared, vanished)
+        self.living += (both >> 32) - (both & 0xFFFFFFFF)
         return appeared[: both >> 32], vanished[: both & 0xFFFFFFFF]
+
+    def drop(self, wasted: Mask) -> None:
+        """Forget rows for good; the others get new numbers, in their order."""
+        kept, keep = self.save(), ~wasted
+        labels = None if kept.labels is None else kept.labels[keep]
+        self.load(StoredRows(kept.rows[keep], kept.flags[keep], labels, kept.narrow))
 
     def save(self) -> StoredRows:
         """Return what there is to remember between two epochs."""
@@ -296,6 +305,7 @@ class StoredRelation:
         self._meta[:] = 0
         self._meta[rowset.COUNT], self._meta[rowset.BITS] = count, bits
         self._meta[rowset.NARROW], self._meta[rowset.DEAD] = stored.narrow, 1
+        self.living = int(np.count_nonzero(self._flags & rowset.NEW))
         self._labelled = labelled or stored.labels is not None
         if self._labelled:
             self.labels = np.zeros(count, np.int64) if stored.labels is None else np.array(stored.labels)
@@ -306,6 +316,7 @@ class StoredRelation:
         """Take a settled epoch back to where it was before."""
         self._flags[appeared] = rowset.NEW
         self._flags[vanished] = rowset.OLD
+        self.living += len(vanished) - len(appeared)
         self._changed = [appeared, vanished]
 
     def roll_back(self) -> None:

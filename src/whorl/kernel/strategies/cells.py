@@ -131,6 +131,9 @@ class Cells:
         for row in relation.read(relation.alive()):
             self._shown[tuple(row[plain].tolist())] = row
 
+    def renumbered(self) -> None:
+        """Nothing is kept by number."""
+
     def step(self) -> None:
         """Follow the changes of the contributions, and publish the groups that they touch."""
         if not self._fresh and not self._stratum.changed():

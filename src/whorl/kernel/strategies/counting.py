@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.changes import changed_derivations
 from whorl.kernel.strategies.fixpoint import Fixpoint
@@ -30,6 +31,9 @@ class Counting:
         """Go on from the rows and labels that were saved."""
         self._stratum.resume()
         self._fresh = False
+
+    def renumbered(self) -> None:
+        """Nothing is kept by number beside the labels."""
 
     def step(self) -> None:
         """Follow the changes of the inputs."""
@@ -84,7 +88,7 @@ class Counts:
         changes: list[tuple[str, Ints, Ints]] = []
         for name, parts in self._touched.items():
             relation = self._stratum.relation(name)
-            numbers = np.unique(np.concatenate(parts))
+            numbers = distinct(np.concatenate(parts))
             counts = relation.labels[numbers]
             assert not (counts < 0).any(), "a derivation went that never came"
             self._stratum.state.work.labels += len(numbers)

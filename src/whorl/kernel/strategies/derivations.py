@@ -32,6 +32,9 @@ class Derivations(Support):
         super().__init__(stratum)
         self._make_stores()
 
+    def resume(self) -> None:
+        """Start anew: sets of derivations are not saved."""
+
     def _make_stores(self) -> None:
         self._stores = [
             StoredRelation(f"derivations^{rule}", [Type.INTEGER] * (1 + len(self.stratum.premises(rule))))
@@ -57,6 +60,10 @@ class Derivations(Support):
     def _settle(self) -> None:
         for store in self._stores:
             store.settle()
+
+    def renumbered(self) -> None:
+        """Derive again: every derivation names rows by number."""
+        self.reset()
 
     def accept(self, rule: int, chunk: Ints) -> Ints:
         """Keep derivations, and make their rows alive."""

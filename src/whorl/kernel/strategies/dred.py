@@ -54,6 +54,10 @@ class Dred(Rederive):
         super().start(plain=plain)
         self._counts.touched()
 
+    def renumbered(self) -> None:
+        """Find the best rows again; counts are labels and move with their rows."""
+        self.stratum.resume()
+
     def accept(self, rule: int, chunk: Ints) -> Ints:
         """Make rows alive; count if the rule has no recursion."""
         if rule in self._exits:

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import thread_time
+from typing import Any
 
 from whorl.kernel.strategies.fixpoint import TooLong
 from whorl.kernel.strategies.rederive import Rederive
-from whorl.kernel.strategies.stratum import Stratum
+from whorl.kernel.strategies.stratum import Resumable, Stratum
 
 _GIVE_UP = 0.5  # of the cost of deriving everything
 _WORTH_TRYING = 0.25  # following costs so much of deriving everything that another way may be better
@@ -92,6 +93,32 @@ class Elastic:
         """Derive again at the next step."""
         self._fresh = True
 
+    def memo(self) -> dict[str, Any]:
+        """Return what to remember with the rows: the way in use, whether its labels are right, what else costs."""
+        labelled = self._labelled and not self._fresh
+        return {"current": self._current, "labelled": labelled, "scratch": self._scratch}
+
+    def recall(self, memo: Mapping[str, Any]) -> None:
+        """Go on in the way that was in use."""
+        self._current, self._scratch = memo["current"], memo["scratch"]
+        self._labelled = memo["labelled"]
+        self._untried = [name for name in self._arms if name != self._current]
+
+    def resume(self) -> None:
+        """Go on from the rows and labels that were saved, if the way in use can."""
+        arm = self._arms[self._current].strategy
+        arm.prepare()
+        if self._labelled and isinstance(arm, Resumable):
+            arm.resume()
+            self._fresh = arm.fresh
+
+    def renumbered(self) -> None:
+        """Let whoever labels the rows take over their new numbers."""
+        if self._labelled:
+            self._arms[self._current].strategy.renumbered()
+        else:
+            self._fresh = True
+
     def step(self) -> None:
         """Bring the stratum up to date, in the way that is predicted to cost less."""
         self.how, self.predicted = "", None
@@ -139,6 +166,7 @@ class Elastic:
         started = thread_time()
         self.how = "derived again" if labels else "derived again, without labels"
         strategy = self._arms[self._current].strategy
+        strategy.deadline = None  # an epoch that was refused on the way has left one
         strategy.prepare()
         strategy.start(plain=not labels)
         self._labelled = labels
@@ -154,13 +182,14 @@ class Elastic:
             arm.strategy.follow_changes()
         except TooLong:
             assert limit is not None, "without a limit nothing takes too long"
-            arm.strategy.deadline = None
             arm.learn(size, 2.5 * limit)
+            arm.strategy.deadline = None
             self._derive(labels=True)
             self.how = "given up, derived again"
             self._derived_in_a_row = 1
             return
-        arm.strategy.deadline = None
+        finally:
+            arm.strategy.deadline = None
         self._derived_in_a_row = 0
         arm.learn(size, thread_time() - started)
         self._consider_others(arm)

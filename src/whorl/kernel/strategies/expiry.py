@@ -20,6 +20,7 @@ import numpy as np
 from whorl.kernel.arrays import labels as arithmetic
 from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.state.base import FOREVER
+from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.queue import DeathQueue
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.fixpoint import Rows
@@ -49,6 +50,23 @@ class Expiry(Rederive):
         """Let the labels of the stratum be times of death."""
         for name in self.stratum.plan.relations:
             self.stratum.relation(name).dying = True
+
+    def resume(self) -> None:
+        """Go on from rows and their times of death."""
+        self.fresh = False
+        self._touched = self.nothing()
+        self._queues = {name: DeathQueue() for name in self.stratum.plan.relations}
+        for name in self.stratum.plan.relations:
+            alive = self.stratum.relation(name).alive()
+            self._touched[name].append(alive)
+            if name in self.stratum.frontiers:
+                self.stratum.frontiers[name].resume()
+        self._queue_up()
+
+    def renumbered(self) -> None:
+        """Queue rows anew, and build frontiers anew."""
+        if not self.fresh:
+            self.resume()
 
     def offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return when a derivation dies: with the first of the rows it uses."""
@@ -143,7 +161,7 @@ class Expiry(Rederive):
             return
         for chunk in self.joined(entry, gone, self.lost_needs(entry)):
             self.stratum.state.work.derivations += len(chunk)
-            rows = frontier.rows_of(np.unique(frontier.groups(chunk)))
+            rows = frontier.rows_of(distinct(frontier.groups(chunk)))
             doubtful[name].append(frontier.relation.mark(rows))
 
     def fall(self, doubtful: Rows) -> Rows:

@@ -28,6 +28,10 @@ class Front:
         """Show everything anew at the next step."""
         self._fresh = True
 
+    def renumbered(self) -> None:
+        """Show everything anew: groups have other numbers."""
+        self.reset()
+
     def step(self) -> None:
         """Show the best row of the groups whose lists changed."""
         if not self._fresh and not self._stratum.changed():

@@ -28,6 +28,9 @@ class ProveFirst(Rederive):
         self._proved: set[Node] = set()
         super().follow_changes()
 
+    def renumbered(self) -> None:
+        """Nothing is kept by number from epoch to epoch."""
+
     def saved(self, name: str, numbers: Ints) -> Mask:
         """Tell which rows have a proof."""
         goals = [(name, number) for number in numbers.tolist()]

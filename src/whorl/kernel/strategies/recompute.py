@@ -25,6 +25,10 @@ class Recompute(Fixpoint):
         self.stratum.resume()
         self._fresh = False
 
+    def renumbered(self) -> None:
+        """Take over that rows have other numbers."""
+        self.stratum.resume()
+
     def step(self) -> None:
         """Let every row die, and derive again what follows."""
         if self._fresh or self.stratum.changed():

@@ -42,16 +42,20 @@ class Rederive(Fixpoint):
     def step(self) -> None:
         """Follow the changes of the inputs."""
         if self.fresh:
-            self.fresh = False
             self.start()
         elif self.stratum.changed():
             self.follow_changes()
+
+    def renumbered(self) -> None:
+        """Take over that rows have other numbers."""
+        self.reset()
 
     def prepare(self) -> None:
         """Make the labels of the stratum's relations one's own."""
 
     def start(self, *, plain: bool = False) -> None:
         """Derive everything; ``plain`` leaves out labels, and changes cannot be followed then."""
+        self.fresh = plain
         self.stratum.clear()
         if plain:
             Fixpoint(self.stratum).derive_all()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -34,11 +34,30 @@ class Strategy(Protocol):
 
 
 @runtime_checkable
+class Renumbered(Protocol):
+    """A strategy that can go on when rows that it owns or reads have got new numbers; others start anew."""
+
+    def renumbered(self) -> None:
+        """Take the new numbers over; rows and labels are as before."""
+
+
+@runtime_checkable
 class Resumable(Protocol):
     """A strategy that can go on from rows and labels as they were saved; others start anew at the next step."""
 
     def resume(self) -> None:
         """Build what is kept beside the rows, which are up to date."""
+
+
+@runtime_checkable
+class Remembering(Resumable, Protocol):
+    """A resumable strategy that also has something to say, as plain JSON, beside rows and labels."""
+
+    def memo(self) -> dict[str, Any]:
+        """Return what to remember."""
+
+    def recall(self, memo: Mapping[str, Any]) -> None:
+        """Take over what was remembered, before `resume`."""
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,11 @@ class Support(Rederive):
         self.stratum.resume()
         self.fresh = False
 
+    def renumbered(self) -> None:
+        """Forget fingerprints, which name rows by number: whoever loses any derivation then looks for one it has."""
+        for name in self.stratum.plan.relations:
+            self.stratum.relation(name).labels &= ~np.int64(0xFFFFFFFF)
+
     def offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return a rank above those of the rows of the stratum that a derivation uses, and its fingerprint."""
         ranks = np.full(len(batch), -1, np.int64)
