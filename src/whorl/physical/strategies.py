@@ -28,7 +28,7 @@ _REFUSALS = {
 _ROUNDS = {
     "totals": "aggregates in recursion: each round takes the contributions of the last",
     "selected": "only rows that are best in some choice go on",
-    "staged": "stage by stage: each starts from the rows of the one before",
+    "staged": "stage by stage, and again from the first stage that a change can reach",
 }
 
 

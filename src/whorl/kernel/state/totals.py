@@ -220,6 +220,22 @@ class Totals:
                 raise UserError("E509", None, function=self._functions[column], relation=self._relation.name)
         return rows
 
+    def forget(self, _rows: Ints, column: int, least: int) -> None:
+        """Let rows die: all groups that have at least some number in a column, also those that show nothing yet."""
+        values = self._groups.read(np.arange(self._groups.count))[:, self._group.index(column)]
+        groups = np.flatnonzero(values >= least)
+        for cell in self._cells.values():
+            cell.forget(groups)
+        self.size -= int(np.count_nonzero(self._shown[groups]))
+        self._shown[groups] = False
+        self._relation.retire(self._stored[groups])
+        self._stored[groups] = -1
+
+    def renumbered(self) -> None:
+        """Take over new numbers of the rows stored."""
+        groups = np.flatnonzero(self._stored >= 0)
+        self._stored[groups] = self._relation.find(self._rows[groups])
+
     def _store(self, groups: Ints) -> None:
         numbers = self._relation.number(self._rows[groups])
         self._relation.retire(self._stored[groups])

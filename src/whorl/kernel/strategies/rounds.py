@@ -47,6 +47,12 @@ class Shown(Protocol):
     def clear(self) -> None:
         """Forget everything; the rows are dead."""
 
+    def forget(self, rows: Ints, column: int, least: int) -> None:
+        """Let rows die: all that have at least some number in a column."""
+
+    def renumbered(self) -> None:
+        """Take over new numbers of the rows stored."""
+
 
 class PlainRows:
     """A plain set of rows."""
@@ -84,13 +90,20 @@ class PlainRows:
         self._brought = []
         return brought
 
+    def forget(self, rows: Ints, _column: int, _least: int) -> None:
+        """Let rows die."""
+        self.size -= len(self._relation.retire(self._relation.find(rows)))
+
+    def renumbered(self) -> None:
+        """Nothing is kept by number."""
+
 
 class Rounds:
     """Derives everything again, round by round, when an input changed."""
 
     def __init__(self, stratum: Stratum) -> None:
         self.stratum = stratum
-        self._fresh = True
+        self.fresh = True
         self._wide = [_with_keys(rule) for rule in stratum.rules]
         self._spaces = [[keyed.space for keyed in rule.keyed] for rule in stratum.rules]
         self._pipelines: dict[tuple[int, int], Pipeline] = {}
@@ -120,16 +133,21 @@ class Rounds:
 
     def reset(self) -> None:
         """Derive anew at the next step."""
-        self._fresh = True
+        self.fresh = True
 
     def resume(self) -> None:
         """Go on from the rows that were saved."""
-        self._fresh = False
+        self.fresh = False
+
+    def renumbered(self) -> None:
+        """Take over new numbers."""
+        for shown in self.shown.values():
+            shown.renumbered()
 
     def step(self) -> None:
         """Let every row die, and derive again what follows."""
-        if self._fresh or self.stratum.changed():
-            self._fresh = False
+        if self.fresh or self.stratum.changed():
+            self.fresh = False
             self.clear()
             self.run()
 

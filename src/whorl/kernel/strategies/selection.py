@@ -109,3 +109,10 @@ class SelectedRows:
     def flush(self) -> Ints:
         """End a fixpoint: everything is stored already."""
         return no_rows(self._relation.width)
+
+    def forget(self, rows: Ints, column: int, least: int) -> None:
+        """Selections know no stages: they start from nothing only."""
+        raise AssertionError
+
+    def renumbered(self) -> None:
+        """Nothing is kept by number."""

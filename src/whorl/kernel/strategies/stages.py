@@ -3,7 +3,12 @@
 A layer starts from the rows of the stage before, and of earlier layers, that its rules climb from; then rounds follow
 until nothing changes. Rules that read no stage are evaluated once, and each stage takes what they say of it.
 
-Cost: all derivations of the stages that run.
+When something changes, the stages below the first that a change can reach stay as they are. To find it, rules are
+entered at the rows that changed, as if nothing were negated: no stage below the least one that they derive for can
+differ, since up to there everything else is as before.
+
+Cost: the rules that read no stage; the derivations that the changes take part in; all derivations of the stages from
+the first that they reach.
 """
 
 from __future__ import annotations
@@ -13,9 +18,11 @@ from collections import defaultdict
 import numpy as np
 
 from whorl.analysis.program import Stages as StagePlan
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Ints, no_rows
 from whorl.kernel.strategies.rounds import Rounds
-from whorl.kernel.strategies.stratum import Entry, Stratum
+from whorl.kernel.strategies.stratum import EITHER, Entry, Stratum
+
+NOTHING = 0  # needed of a row that must be absent, no row has it: whatever is negated is taken to be absent
 
 
 class Stages(Rounds):
@@ -29,19 +36,69 @@ class Stages(Rounds):
         self._stage = 0
         self._reached: dict[str, dict[int, Ints]] = {}  # the rows of each stage
         self._given: dict[int, list[tuple[int, Ints]]] = {}  # what rules say that read no stage
+        self._ran: list[int] | None = None  # the stages that ran, in their order; None if they are not known
+
+    def resume(self) -> None:
+        """Go on from the rows that were saved; the next change starts from nothing."""
+        super().resume()
+        self._ran = None
+
+    def step(self) -> None:
+        """Run the stages again from the first that a change can reach."""
+        if self.fresh or self._ran is None or not self.stratum.changed():
+            super().step()
+            return
+        first = self._first_reached()
+        if first is not None:
+            self.fresh = True  # unless it ends well
+            self._drop(first)
+            self._run_from(first)
+            self.fresh = False
 
     def run(self) -> None:
-        """Run the stages in their order."""
+        """Run all stages in their order."""
         self._reached = {name: {} for name in self.stratum.plan.relations}
+        self._ran = []
+        self._run_from(None)
+
+    def _first_reached(self) -> int | None:
+        """Return a stage below which nothing differs from what it was; None if nothing differs at all."""
+        least: int | None = None
+        for entry in self.stratum.entries:
+            if not entry.inside:
+                rows = np.concatenate(self.stratum.relation(entry.relation).pending())
+                atoms = self.stratum.rules[entry.rule].atoms
+                needs = [EITHER if positive else NOTHING for _step, positive in atoms]
+                for chunk in self.entered(entry, rows, needs):
+                    found = int(chunk[:, self._columns[entry.rule]].min())
+                    least = found if least is None else min(least, found)
+        return least
+
+    def _drop(self, first: int) -> None:
+        """Let the rows die from a stage on."""
+        for name, reached in self._reached.items():
+            late = [stage for stage in reached if stage >= first]
+            gone = [reached.pop(stage) for stage in late]
+            width = self.stratum.relation(name).width
+            rows = np.concatenate(gone) if gone else no_rows(width)
+            self.shown[name].forget(rows, self._plan.columns[name], first)
+        assert self._ran is not None, "whoever drops stages knows them"
+        self._ran = [stage for stage in self._ran if stage < first]
+
+    def _run_from(self, first: int | None) -> None:
+        """Run stages from one on, or all."""
         self._given = self._givens()
-        waiting = sorted(self._given, reverse=True)
-        count = 0
+        starts = {stage for stage in self._given if first is None or stage >= first}
+        if first is not None and self._last(first - 1):
+            starts.add(first)
+        waiting = sorted(starts, reverse=True)
+        assert self._ran is not None, "whoever runs stages notes them"
         while waiting:
             stage = waiting.pop()
             if self._plan.bound is not None and stage > self._plan.bound:
                 break
-            count += 1
-            self._check_rounds(count, self._last(stage - 1))
+            self._ran.append(stage)
+            self._check_rounds(len(self._ran), self._last(stage - 1))
             if self._run_stage(stage) and (not waiting or waiting[-1] != stage + 1):
                 waiting.append(stage + 1)
 
