@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 
 from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, prefetch
-from whorl.kernel.arrays.rowset import NARROW, RELATION, cell, mix, read_column
+from whorl.kernel.arrays.rowset import NARROW, RELATION, cell, find_rows, mix, read_column
 
 REP, START, LENGTH, CAPACITY = 0, 1, 2, 3
 SLOTS, USED, BITS, DIRECT = 0, 1, 2, 3  # places in `meta`: slots taken, arena taken, bits of the table, direct or not
@@ -235,19 +235,20 @@ def probe(left, keys, index, relation, wants, out, state):  # type: ignore[no-un
 
 
 @kernel(INT(ROWS, INTS, RELATION, INTS, ROWS, INT))
-def pick_rows(left, numbers, relation, wants, out, need):  # type: ignore[no-untyped-def]
-    """Join each line of ``left`` with the one row given by number, if it is alive by the mask ``need``; as `probe`."""
+def probe_rows(left, keys, relation, wants, out, need):  # type: ignore[no-untyped-def]
+    """Join each line of ``left`` with the one row that equals its columns ``keys``, if it is alive; as `probe`."""
     flags = relation[1]
+    numbers = np.empty(left.shape[0], np.int64)
+    find_rows(left, keys, relation, numbers)
     lines = np.empty(left.shape[0], np.int64)
-    kept = np.empty(left.shape[0], np.int64)
     made = 0
     for line in range(left.shape[0]):
         row = numbers[line]
         if row >= 0 and flags[row] & need:
             lines[made] = line
-            kept[made] = row
+            numbers[made] = row
             made += 1
-    fill(left, lines, kept, made, relation, wants, out)
+    fill(left, lines, numbers, made, relation, wants, out)
     return made
 
 

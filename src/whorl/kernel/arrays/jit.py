@@ -51,6 +51,11 @@ def inlined(function: Any) -> Any:
     return njit(function, forceinline=True, boundscheck=False, error_model="numpy")
 
 
+def part(function: Any) -> Any:
+    """Compile a function once, for kernels that call it for a whole block."""
+    return njit(function, boundscheck=False, error_model="numpy")
+
+
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
     def prefetch(array: Any, index: Any) -> None:

@@ -10,18 +10,38 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from whorl.kernel.arrays.jit import BOOLS, GOLDEN, INT, INTS, ROWS, kernel
+from whorl.kernel.arrays.jit import BOOLS, GOLDEN, INT, INTS, ROWS, inlined, kernel
 from whorl.kernel.arrays.rowset import MARK, NEW, RELATION
 
-ANY, SAME_PRINT, REACHED, ABOVE = 0, 1, 2, 3  # whom `concern` collects
+ANY, REACHED, ABOVE = 0, 1, 2  # whom `concern` collects
 _PRINT = np.int64(0xFFFFFFFF)
 
 
-@kernel(types.void(ROWS, INT, INTS, INTS))
-def fold_ranks(batch, column, labels, ranks):  # type: ignore[no-untyped-def]
-    """Raise ``ranks`` to the ranks of the rows in a column."""
+@inlined
+def fingerprint(batch, line, first, rule):  # type: ignore[no-untyped-def]
+    """Return 32 bits, not all of them 0, that name a rule and the rows that a line uses from column ``first``."""
+    state = np.uint64(rule + 1)
+    for column in range(first, batch.shape[1]):
+        state = (state ^ np.uint64(batch[line, column])) * GOLDEN
+        state ^= state >> np.uint64(32)
+    name = np.int64(state & np.uint64(0xFFFFFFFF))
+    return name if name != 0 else np.int64(1)
+
+
+@kernel(types.void(ROWS, INT, INT, INTS))
+def stamp(batch, first, rule, offers):  # type: ignore[no-untyped-def]
+    """Offer rank 0 and the fingerprint of each derivation."""
     for line in range(batch.shape[0]):
-        ranks[line] = max(ranks[line], labels[batch[line, column]] >> 32)
+        offers[line] = fingerprint(batch, line, first, rule)
+
+
+@kernel(types.void(ROWS, INT, INTS, INTS))
+def fold_ranks(batch, column, labels, offers):  # type: ignore[no-untyped-def]
+    """Raise the ranks of offers above those of the rows in a column."""
+    for line in range(batch.shape[0]):
+        rank = (labels[batch[line, column]] >> 32) + 1
+        if rank > offers[line] >> 32:
+            offers[line] = (rank << 32) | (offers[line] & _PRINT)
 
 
 @kernel(types.void(ROWS, INT, INTS, INTS))
@@ -31,24 +51,11 @@ def fold_deaths(batch, column, labels, deaths):  # type: ignore[no-untyped-def]
         deaths[line] = min(deaths[line], labels[batch[line, column]])
 
 
-@kernel(types.void(ROWS, INT, INT, INTS))
-def stamp_ranks(batch, first, rule, ranks):  # type: ignore[no-untyped-def]
-    """Turn the largest ranks used into labels: one more, and 32 bits that name the rule and the rows used."""
-    for line in range(batch.shape[0]):
-        state = np.uint64(rule + 1)
-        for column in range(first, batch.shape[1]):
-            state = (state ^ np.uint64(batch[line, column])) * GOLDEN
-            state ^= state >> np.uint64(32)
-        name = np.int64(state & np.uint64(0xFFFFFFFF))
-        ranks[line] = ((ranks[line] + 1) << 32) | (name if name != 0 else 1)
-
-
 @kernel(INT(INTS, INTS, INT, RELATION, INTS, INTS))
 def concern(numbers, offers, whom, relation, labels, out):  # type: ignore[no-untyped-def]
     """Mark and collect the rows alive that the loss of a derivation concerns; return how many.
 
-    ANY: all of them. SAME_PRINT: those that keep this very derivation, or have forgotten which (0). REACHED: those
-    whose label it reaches. ABOVE: those whose label is above what it still offers.
+    ANY: all of them. REACHED: those whose label it reaches. ABOVE: those whose label is above what it still offers.
     """
     _rows, flags, _table, _meta = relation
     made = 0
@@ -56,10 +63,6 @@ def concern(numbers, offers, whom, relation, labels, out):  # type: ignore[no-un
         row = numbers[at]
         if row < 0 or flags[row] & NEW == 0 or flags[row] & MARK != 0:
             continue
-        if whom == SAME_PRINT:
-            kept = labels[row] & _PRINT
-            if kept not in (0, offers[at] & _PRINT):
-                continue
         if whom == REACHED and offers[at] < labels[row]:
             continue
         if whom == ABOVE and offers[at] >= labels[row]:
@@ -67,6 +70,23 @@ def concern(numbers, offers, whom, relation, labels, out):  # type: ignore[no-un
         flags[row] |= MARK
         out[made] = row
         made += 1
+    return made
+
+
+@kernel(INT(ROWS, INT, INT, INTS, RELATION, INTS, INTS))
+def concern_keepers(batch, first, rule, numbers, relation, labels, out):  # type: ignore[no-untyped-def]
+    """Mark and collect the rows alive that keep one of the derivations, or have forgotten which (0); return how many."""
+    _rows, flags, _table, _meta = relation
+    made = 0
+    for line in range(numbers.size):
+        row = numbers[line]
+        if row < 0 or flags[row] & NEW == 0 or flags[row] & MARK != 0:
+            continue
+        kept = labels[row] & _PRINT
+        if kept in (0, fingerprint(batch, line, first, rule)):
+            flags[row] |= MARK
+            out[made] = row
+            made += 1
     return made
 
 

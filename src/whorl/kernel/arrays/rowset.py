@@ -15,12 +15,12 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INTS, ROWS, inlined, kernel, prefetch
+from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INTS, ROWS, inlined, kernel, part, prefetch
 
 NEW, OLD, MARK = 1, 2, 4  # alive after this epoch, alive before it, collected by someone
 COUNT, BITS, NARROW, DEAD = 0, 1, 2, 3  # places in `meta`: rows, bits of the table, narrow or not, dead rows or none
 RELATION = types.Tuple((ROWS, BYTES, INTS, INTS))  # type: ignore[no-untyped-call]
-FIND, NUMBER, ADD, ADOPT, RAISE = 0, 1, 2, 3, 4  # modes of `enter_rows`
+NUMBER, ADD, ADOPT, RAISE = 1, 2, 3, 4  # modes of `enter_rows`
 BLOCK = 512
 
 _SEED = np.uint64(0x243F6A8885A308D3)
@@ -146,12 +146,67 @@ def spread(old, table, bits):  # type: ignore[no-untyped-def]
             table[place] = entry
 
 
+@part
+def find_block(batch, low, high, relation, hashes, places, out):  # type: ignore[no-untyped-def]
+    """Put the numbers of the rows that equal some lines into ``out``, from its start, -1 where there is none."""
+    rows, _flags, table, meta = relation
+    mask = table.size - 1
+    shift = np.uint64(64 - meta[BITS])
+    narrow = meta[NARROW] != 0
+    words = rows.shape[1]
+    double = batch.shape[1] == 2 and words == 1 and narrow
+    storable = hash_block(batch, low, high, words, narrow, hashes)
+    for at in range(high - low):
+        places[at] = np.int64(hashes[at] >> shift)
+        prefetch(table, places[at])
+    for at in range(high - low):
+        tag = hashes[at] & _TAG
+        place = places[at]
+        entry = np.uint64(table[place])
+        while entry != 0 and entry & _TAG != tag:
+            place = (place + 1) & mask
+            entry = np.uint64(table[place])
+        places[at] = place
+        if entry != 0:
+            prefetch(rows, (np.int64(entry & ~_TAG) - 1) * words)
+    for line in range(low, high):
+        tag = hashes[line - low] & _TAG
+        place = places[line - low]
+        row = np.int64(-1)
+        entry = np.uint64(table[place])
+        while entry != 0:
+            if entry & _TAG == tag:
+                row = np.int64(entry & ~_TAG) - 1
+                if double:
+                    if rows[row, 0] == (batch[line, 0] << 32) | batch[line, 1]:
+                        break
+                elif equal_row(batch, line, rows, row, narrow):
+                    break
+                row = np.int64(-1)
+            place = (place + 1) & mask
+            entry = np.uint64(table[place])
+        out[line - low] = row if storable or fits(batch, line, narrow) else -1
+
+
+@kernel(types.void(ROWS, INTS, RELATION, INTS))
+def find_rows(batch, keys, relation, out):  # type: ignore[no-untyped-def]
+    """Put the numbers of the rows that equal the columns ``keys`` of each line into ``out``, -1 where there is none."""
+    hashes = np.empty(BLOCK, np.uint64)
+    places = np.empty(BLOCK, np.int64)
+    block = np.empty((min(BLOCK, batch.shape[0]), keys.size), np.int64)
+    for low in range(0, batch.shape[0], BLOCK):
+        high = min(batch.shape[0], low + BLOCK)
+        for column in range(keys.size):
+            for line in range(low, high):
+                block[line - low, column] = batch[line, keys[column]]
+        find_block(block, 0, high - low, relation, hashes, places, out[low:high])
+
+
 @kernel(INT(ROWS, RELATION, INT, INTS, INTS, INTS, INTS))
 def enter_rows(batch, relation, mode, offers, labels, out, state):  # type: ignore[no-untyped-def]
     """Look up the row of every line, and do with it what ``mode`` says.
 
-    FIND puts its number into ``out``, -1 if there is none. NUMBER stores it if there is none, without making it alive,
-    and puts its number there. The others make it alive and put the numbers of rows that changed one after the other:
+    NUMBER stores it if there is none, without making it alive, and puts its number into ``out``. The others make it alive and put the numbers of rows that changed one after the other:
     ADD those that were not alive, ADOPT likewise with the line's offer as their label, RAISE also those whose label is
     below the offer. `state[0]` is the line to start at, and the line reached: fewer than all if a value needs wider
     rows. Return how many rows changed. The search is written out, since a call with arrays in it costs more than the
@@ -174,7 +229,7 @@ def enter_rows(batch, relation, mode, offers, labels, out, state):  # type: igno
     while low < many:
         high = min(many, low + BLOCK)
         storable = hash_block(batch, low, high, words, narrow, hashes)
-        if mode != FIND and not storable:
+        if not storable:
             break
         for at in range(high - low):
             places[at] = np.int64(hashes[at] >> shift)
@@ -205,9 +260,6 @@ def enter_rows(batch, relation, mode, offers, labels, out, state):  # type: igno
                     row = np.int64(-1)
                 place = (place + 1) & mask
                 entry = np.uint64(table[place])
-            if mode == FIND:
-                out[line] = row if storable or fits(batch, line, narrow) else -1
-                continue
             if row < 0:
                 row = count
                 table[place] = np.int64(tag) | (row + 1)

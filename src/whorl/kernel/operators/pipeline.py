@@ -104,10 +104,9 @@ class ProbeRow:
 
     def chunks(self, batch: Ints, needs: Sequence[int]) -> Iterator[Ints]:
         self._work.probes += len(batch)
-        numbers = self._relation.find(np.ascontiguousarray(batch[:, self._keys]))
         out = np.empty((len(batch), len(self._wants)), np.int64)
         need = needs[self._atom]
-        made = index_arrays.pick_rows(batch, numbers, self._relation.arrays, self._wants, out, need)
+        made = index_arrays.probe_rows(batch, self._keys, self._relation.arrays, self._wants, out, need)
         self._work.matches += made
         if made:
             yield out[:made]
@@ -133,7 +132,7 @@ class AbsentRow:
 def has_row(relation: StoredRelation, columns: tuple[int, ...], batch: Ints, keys: Ints, need: int) -> Mask:
     """Tell for which lines some row, alive by ``need``, has the values of columns ``keys`` in ``columns``."""
     if len(columns) == relation.width:
-        found = relation.find(np.ascontiguousarray(batch[:, keys]))
+        found = relation.find(batch, keys)
         present = found >= 0
         present[present] = relation.is_alive(found[present], need)
         return present

@@ -109,6 +109,7 @@ class StoredRelation:
         self.dying = False  # whether labels are times of death
         self.types = tuple(types) or (Type.INTEGER,)  # a relation without columns holds the row (0)
         self.width = len(self.types)
+        self._all = np.arange(self.width)
         self._indexes: dict[tuple[int, ...], Index] = {}
         self.clear()
 
@@ -176,10 +177,10 @@ class StoredRelation:
         self._meta[rowset.DEAD] = 1
         return self._enter(batch, rowset.NUMBER)
 
-    def find(self, batch: Ints) -> Ints:
-        """Return the number of each row, -1 where there is none."""
+    def find(self, batch: Ints, columns: Ints | None = None) -> Ints:
+        """Return the number of the row that equals each line, or some columns of it, -1 where there is none."""
         found = np.empty(len(batch), np.int64)
-        rowset.enter_rows(batch, self.arrays, rowset.FIND, _NONE, _NONE, found, np.zeros(1, np.int64))
+        rowset.find_rows(batch, self._all if columns is None else columns, self.arrays, found)
         return found
 
     def _enter(self, batch: Ints, mode: int, offers: Ints | None = None) -> Ints:

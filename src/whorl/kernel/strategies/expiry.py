@@ -35,7 +35,6 @@ class Expiry(Rederive):
 
     trace = True
     better = True
-    whom = arithmetic.REACHED
 
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
@@ -163,6 +162,10 @@ class Expiry(Rederive):
             self.stratum.state.work.derivations += len(chunk)
             rows = frontier.rows_of(distinct(frontier.groups(chunk)))
             doubtful[name].append(frontier.relation.mark(rows))
+
+    def concerned(self, rule: int, chunk: Ints, numbers: Ints, whom: int | None) -> Ints:
+        """Mark and return the rows whose label a derivation reached."""
+        return super().concerned(rule, chunk, numbers, arithmetic.REACHED if whom is None else whom)
 
     def fall(self, doubtful: Rows) -> Rows:
         """Let doubtful rows die; those that come back may do so with a smaller label."""

@@ -83,7 +83,7 @@ class Fixpoint:
         """Derive what new rows lead to, round by round."""
         stratum = self.stratum
         rounds = 0
-        while any(grown.values()):
+        while any(len(part) for parts in grown.values() for part in parts):
             rounds += 1
             delta = {name: self._once(name, parts) for name, parts in grown.items() if parts}
             grown = self.nothing()

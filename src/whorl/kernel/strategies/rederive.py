@@ -29,8 +29,6 @@ _NO_OFFER = np.empty(0, np.int64)
 class Rederive(Fixpoint):
     """The four phases; a subclass is a strategy."""
 
-    whom = arithmetic.ANY  # which rows the loss of a derivation concerns
-
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
         self.fresh = True
@@ -93,22 +91,26 @@ class Rederive(Fixpoint):
             return
         stratum = self.stratum
         name = stratum.rules[entry.rule].relation
-        head = stratum.relation(name)
         for chunk in self.joined(entry, gone, self.lost_needs(entry)):
             stratum.state.work.derivations += len(chunk)
-            offers = self.offers(entry.rule, chunk, head.width) if self.trace else None
-            numbers = self.holders(entry.rule, chunk)
-            out = np.empty(len(numbers), np.int64)
-            made = arithmetic.concern(
-                numbers,
-                _NO_OFFER if offers is None else offers,
-                self.whom if whom is None else whom,
-                head.arrays,
-                head.labels,
-                out,
-            )
-            if made:
-                doubtful[name].append(out[:made])
+            concerned = self.concerned(entry.rule, chunk, self.holders(entry.rule, chunk), whom)
+            if len(concerned):
+                doubtful[name].append(concerned)
+
+    def concerned(self, rule: int, chunk: Ints, numbers: Ints, whom: int | None) -> Ints:
+        """Mark and return those of the rows, alive, that the loss of derivations of them concerns."""
+        head = self.stratum.head(rule)
+        offers = self.offers(rule, chunk, head.width) if self.trace else None
+        out = np.empty(len(numbers), np.int64)
+        made = arithmetic.concern(
+            numbers,
+            _NO_OFFER if offers is None else offers,
+            arithmetic.ANY if whom is None else whom,
+            head.arrays,
+            head.labels,
+            out,
+        )
+        return out[:made]
 
     def lost_needs(self, entry: Entry) -> list[int]:
         """Return which rows the other atoms may use: those alive before or after the epoch."""
@@ -116,8 +118,7 @@ class Rederive(Fixpoint):
 
     def holders(self, rule: int, chunk: Ints) -> Ints:
         """Return the rows that derivations support."""
-        head = self.stratum.head(rule)
-        return head.find(np.ascontiguousarray(chunk[:, : head.width]))
+        return self.stratum.head(rule).find(chunk)
 
     # Phase 2: fall
 
@@ -170,15 +171,24 @@ class Rederive(Fixpoint):
     # Phase 3: return
 
     def bring_back(self, fallen: Rows) -> Rows:
-        """Bring back what still follows directly."""
+        """Bring back what still follows; return the rows whose consequences are still to be looked at.
+
+        What followed from a row that comes back was there before, so only other fallen rows can follow from it. While
+        fewer of these are left than came back last, they are looked at again; else consequences are followed.
+        """
+        left = {name: np.concatenate(parts) for name, parts in fallen.items() if parts}
         grown = self.nothing()
-        for name, parts in fallen.items():
-            if parts:
-                numbers = np.concatenate(parts)
-                back = self.revive(name, numbers)
-                if len(back):
-                    grown[name].append(back)
-        return grown
+        while left:
+            grown = self.nothing()
+            back = 0
+            for name, numbers in left.items():
+                grown[name].append(self.revive(name, numbers))
+                back += len(grown[name][0])
+            left = {name: numbers[~self.stratum.relation(name).is_alive(numbers)] for name, numbers in left.items()}
+            left = {name: numbers for name, numbers in left.items() if len(numbers)}
+            if self.stratum.best or self.stratum.frontiers or not back or sum(map(len, left.values())) > back:
+                return grown
+        return self.nothing()
 
     def revive(self, name: str, numbers: Ints) -> Ints:
         """Make rows alive again that have a derivation; return them."""

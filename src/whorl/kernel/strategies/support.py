@@ -27,7 +27,6 @@ class Support(Rederive):
     """Ranked support."""
 
     trace = True
-    whom = arithmetic.SAME_PRINT
 
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
@@ -51,11 +50,17 @@ class Support(Rederive):
 
     def offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return a rank above those of the rows of the stratum that a derivation uses, and its fingerprint."""
-        ranks = np.full(len(batch), -1, np.int64)
+        offers = np.empty(len(batch), np.int64)
+        arithmetic.stamp(batch, first, rule, offers)
         for place, name in self.stratum.inside_premises(rule):
-            arithmetic.fold_ranks(batch, first + place, self.stratum.relation(name).labels, ranks)
-        arithmetic.stamp_ranks(batch, first, rule, ranks)
-        return ranks
+            arithmetic.fold_ranks(batch, first + place, self.stratum.relation(name).labels, offers)
+        return offers
+
+    def concerned(self, rule: int, chunk: Ints, numbers: Ints, _whom: int | None) -> Ints:
+        """Mark and return the rows that keep one of the derivations."""
+        head = self.stratum.head(rule)
+        out = np.empty(len(numbers), np.int64)
+        return out[: arithmetic.concern_keepers(chunk, head.width, rule, numbers, head.arrays, head.labels, out)]
 
     def saved(self, name: str, numbers: Ints) -> Mask:
         """Give rows another derivation of smaller rank where there is one; tell which have found it."""
