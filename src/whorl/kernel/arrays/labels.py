@@ -75,7 +75,7 @@ def concern(numbers, offers, whom, relation, labels, out):  # type: ignore[no-un
 
 @kernel(INT(ROWS, INT, INT, INTS, RELATION, INTS, INTS))
 def concern_keepers(batch, first, rule, numbers, relation, labels, out):  # type: ignore[no-untyped-def]
-    """Mark and collect the rows alive that keep one of the derivations, or have forgotten which (0); return how many."""
+    """Mark and collect the rows alive that keep one of the derivations, or forgot which (0); return how many."""
     _rows, flags, _table, _meta = relation
     made = 0
     for line in range(numbers.size):

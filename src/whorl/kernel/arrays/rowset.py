@@ -206,11 +206,11 @@ def find_rows(batch, keys, relation, out):  # type: ignore[no-untyped-def]
 def enter_rows(batch, relation, mode, offers, labels, out, state):  # type: ignore[no-untyped-def]
     """Look up the row of every line, and do with it what ``mode`` says.
 
-    NUMBER stores it if there is none, without making it alive, and puts its number into ``out``. The others make it alive and put the numbers of rows that changed one after the other:
-    ADD those that were not alive, ADOPT likewise with the line's offer as their label, RAISE also those whose label is
-    below the offer. `state[0]` is the line to start at, and the line reached: fewer than all if a value needs wider
-    rows. Return how many rows changed. The search is written out, since a call with arrays in it costs more than the
-    search.
+    NUMBER stores it if there is none, without making it alive, and puts its number into ``out``. The others make it
+    alive and put the numbers of rows that changed one after the other: ADD those that were not alive, ADOPT likewise
+    with the line's offer as their label, RAISE also those whose label is below the offer. `state[0]` is the line to
+    start at, and the line reached: fewer than all if a value needs wider rows. Return how many rows changed. The search
+    is written out, since a call with arrays in it for every line costs more than the search.
     """
     rows, flags, table, meta = relation
     mask = table.size - 1

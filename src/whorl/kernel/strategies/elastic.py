@@ -25,7 +25,7 @@ _WORTH_TRYING = 0.25  # following costs so much of deriving everything that anot
 _TRIAL = 3  # epochs
 _PATIENCE = 8  # epochs derived again before following is tried again, then twice as many, ...
 _TRUST = 0.6  # weight of what was known before
-_NEGLIGIBLE = 0.002  # seconds: below this nothing is worth deciding
+_NEGLIGIBLE = 0.005  # seconds: below this nothing is worth deciding
 
 Size = tuple[int, int]
 
@@ -134,7 +134,11 @@ class Elastic:
             self._derive_unlabelled(size)
             return
         self.predicted = arm.predict(size)
-        if self._scratch is not None and self.predicted is not None and self.predicted > self._scratch:
+        if (
+            self._scratch is not None
+            and self.predicted is not None
+            and self.predicted > max(self._scratch, _NEGLIGIBLE)
+        ):
             self.predicted = self._scratch
             self._derived_in_a_row += 1
             self._derive(labels=self._derived_in_a_row <= 1)
