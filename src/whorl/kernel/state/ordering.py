@@ -45,6 +45,12 @@ class Champions:
         """Let groups have no value; all, if none are named."""
         self.known[slice(None) if groups is None else groups] = False
 
+    def rivals(self, groups: Ints, values: Ints) -> Mask:
+        """Tell which values are not worse than those that their groups have."""
+        both = ranks(np.concatenate((values, self.values[groups])), self._kind, self._dictionary, lowest=self._lowest)
+        equal_or_better: Mask = ~self.known[groups] | (both[: len(values)] <= both[len(values) :])
+        return equal_or_better
+
     def offer(self, groups: Ints, values: Ints) -> tuple[Ints, Ints, Mask]:
         """Offer values; return the groups that took another, each once, what they had, and whether they had any."""
         held = self.known[groups]

@@ -21,6 +21,7 @@ from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.operators.pipeline import Pipeline, compile_at_atom, compile_at_nothing
 from whorl.kernel.state.relation import Ints, StoredRelation, no_rows
 from whorl.kernel.state.totals import Totals
+from whorl.kernel.strategies.pruning import Pruned, compile_pruned
 from whorl.kernel.strategies.selection import SelectedRows
 from whorl.kernel.strategies.stratum import READ, Entry, Stratum, needs_for
 from whorl.logical.plan import Contribution
@@ -106,7 +107,7 @@ class Rounds:
         self.fresh = True
         self._wide = [_with_keys(rule) for rule in stratum.rules]
         self._spaces = [[keyed.space for keyed in rule.keyed] for rule in stratum.rules]
-        self._pipelines: dict[tuple[int, int], Pipeline] = {}
+        self._pipelines: dict[tuple[int, int], Pipeline | Pruned] = {}
         self.shown = {name: self._shown(name) for name in stratum.plan.relations}
 
     def _shown(self, name: str) -> Shown:
@@ -227,13 +228,15 @@ class Rounds:
             self.stratum.state.work.derivations += len(chunk)
             yield chunk
 
-    def _pipeline(self, rule: int, atom: int) -> Pipeline:
+    def _pipeline(self, rule: int, atom: int) -> Pipeline | Pruned:
         """Return the pipeline of a rule whose head also gives the keys of its contributions."""
         if (rule, atom) not in self._pipelines:
             wide, state = self._wide[rule], self.stratum.state
             kinds = self.stratum.types(wide.relation) + self._key_kinds(self.stratum.rules[rule])
             if atom < 0:
                 self._pipelines[rule, atom] = compile_at_nothing(wide, state, kinds, trace=False)
+            elif isinstance(rows := self.shown[wide.relation], SelectedRows):
+                self._pipelines[rule, atom] = compile_pruned(wide, atom, state, kinds, rows)
             else:
                 self._pipelines[rule, atom] = compile_at_atom(wide, atom, state, kinds, trace=False)
         return self._pipelines[rule, atom]

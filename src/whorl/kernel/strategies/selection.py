@@ -52,6 +52,15 @@ class _Choice:
         best: Mask = self._best.values[self._number(batch)] == batch[:, self.column]
         return best
 
+    def may_win(self, groups: Ints, values: Ints) -> Mask:
+        """Tell which values are not worse than the best of their groups; groups come as rows."""
+        plain = groups if self.group else np.zeros((len(groups), 1), np.int64)
+        found = self._groups.find(np.ascontiguousarray(plain))
+        wins: Mask = found < 0
+        held = ~wins
+        wins[held] = self._best.rivals(found[held], values[held])
+        return wins
+
     def members(self, groups: Ints) -> Ints:
         """Return the rows alive of groups, by number."""
         if self._probe is None:
@@ -66,6 +75,8 @@ class SelectedRows:
     def __init__(self, relation: StoredRelation, selections: Sequence[Selection], state: State) -> None:
         self._relation = relation
         self._choices = [_Choice(relation, selection, state) for selection in selections]
+        # The columns that the choices look at.
+        self.columns: list[int] = sorted({at for choice in self._choices for at in (*choice.group, choice.column)})
         self.clear()
 
     def clear(self) -> None:
@@ -83,6 +94,14 @@ class SelectedRows:
             if len(groups):
                 improved.append(groups)
         self._waiting.append(batch[self._wanted(batch)])
+
+    def may_win(self, batch: Ints) -> Mask:
+        """Tell which candidates some choice may want, given the columns that choices look at."""
+        wins = np.zeros(len(batch), np.bool_)
+        for choice in self._choices:
+            group = [self.columns.index(column) for column in choice.group]
+            wins |= choice.may_win(batch[:, group], np.ascontiguousarray(batch[:, self.columns.index(choice.column)]))
+        return wins
 
     def _wanted(self, batch: Ints) -> Mask:
         wanted = np.zeros(len(batch), np.bool_)
