@@ -53,7 +53,8 @@ def test_graphs_have_the_size_and_the_shape_they_promise() -> None:
     assert graphs.chains(2, 3).tolist() == [[0, 1], [1, 2], [3, 4], [4, 5]]
     assert sorted(graphs.grid(2).tolist()) == [[0, 1], [0, 2], [1, 3], [2, 3]]
     assert len(graphs.grid(2, both_ways=True)) == 8
-    local = graphs.local_graph(300, 1.5, 7, seed=2)
+    local = graphs.local_graph(300, 1.5, 7, 20, seed=2)
+    assert (local[:, 0] // 20 == local[:, 1] // 20).all()
     assert ((local[:, 1] - local[:, 0] >= 1) & (local[:, 1] - local[:, 0] <= 7)).all()
 
 

@@ -74,8 +74,8 @@ _CLOSURES = (
     _closure_case(
         "local",
         "all pairs of an acyclic graph of 20,000 nodes: about 10 million rows",
-        lambda seed: graphs.local_graph(20_000, 1.3, 60, seed),
-        lambda seed: graphs.local_graph(200, 1.3, 10, seed),
+        lambda seed: graphs.local_graph(20_000, 1.7, 60, 2_500, seed),
+        lambda seed: graphs.local_graph(200, 1.7, 10, 50, seed),
     ),
 )
 

@@ -45,12 +45,15 @@ def grid(side: int, *, both_ways: bool = False) -> Ints:
     return np.concatenate((edges, edges[:, ::-1])) if both_ways else edges
 
 
-def local_graph(nodes: int, degree: float, span: int, seed: int) -> Ints:
-    """Return an acyclic graph whose nodes have about ``degree`` edges each, to one of the next ``span`` nodes."""
+def local_graph(nodes: int, degree: float, span: int, block: int, seed: int) -> Ints:
+    """Return an acyclic graph whose nodes have about ``degree`` edges each, to one of the next ``span`` nodes.
+
+    No edge leaves a ``block`` of nodes: that keeps the size of the closure nearly the same for every seed.
+    """
     rng = np.random.default_rng(seed)
     starts = np.repeat(np.arange(nodes), rng.poisson(degree, nodes))
     stops = starts + rng.integers(1, span + 1, len(starts))
-    inside = stops < nodes
+    inside = (stops < nodes) & (starts // block == stops // block)
     return _edges(np.unique(starts[inside] * nodes + stops[inside]), nodes)
 
 
