@@ -50,6 +50,12 @@ Derived
 Strata
   1. reachable: recursive; ends (only values of the input are derived)
   2. size: once; ends (not recursive)
+Strategies
+  reachable: expiry (rows die of age only: the time of death is their label, and a window that moves joins nothing)
+    each epoch: changes are followed, or everything is derived again, whichever costs less
+  size^2^2: counting (not recursive: the number of derivations says when a row goes)
+  size: counting (each group follows the changes of its contributions)
+  out^reachable: expiry (rows die of age only: the time of death is their label, and a window that moves joins nothing)
 Outputs
   reachable: reachable("depot", Y)
   size: size(X, N)
@@ -123,7 +129,7 @@ def test_check_times() -> None:
 
 def test_check_json() -> None:
     report = json.loads(succeed("check", "program.dl", "--json"))
-    assert list(report) == ["relations", "strata", "outputs", "notes"]
+    assert list(report) == ["relations", "strata", "strategies", "outputs", "notes"]
     assert {relation["name"]: relation["kind"] for relation in report["relations"]} == {
         "link": "stream",
         "zone": "relation",
@@ -149,6 +155,14 @@ def test_check_json() -> None:
         "stages": None,
         "termination": "ends",
         "reason": "only values of the input are derived",
+    }
+    assert report["strategies"][1] == {
+        "relations": ["size^2^2"],
+        "kind": "rows",
+        "recursive": False,
+        "strategy": "counting",
+        "reason": "not recursive: the number of derivations says when a row goes",
+        "arms": [],
     }
     assert report["outputs"] == [
         {"name": "reachable", "query": 'reachable("depot", Y)'},
@@ -274,7 +288,7 @@ def test_help() -> None:
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        ("check", ["--functions", "--json", "--times"]),
+        ("check", ["--functions", "--strategy", "--json", "--times"]),
         ("explain", ["--stage", "--functions", "--without", "--times"]),
         (
             "replay",

@@ -411,7 +411,8 @@ FILES = {
     ),
     "no such strategy": (
         ("explain", "program.dl", "--stage", "physical", "--strategy", "magic"),
-        'E401 "magic" is no strategy\n  Detail: Known strategies: auto, recompute, counting, dred, support.\n',
+        'E401 "magic" is no strategy\n'
+        "  Detail: Known strategies: auto, recompute, counting, expiry, dred, pf, support, derivations.\n",
     ),
     "no such benchmark": (
         ("bench", "peers", "--only", "closure-rndom"),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from whorl.analysis.program import Program, Query, Relation, Stratum
 from whorl.syntax.printer import print_expr
 
 
-def report_text(program: Program) -> str:
-    """Describe relations, strata, windows and outputs."""
+def report_text(program: Program, strategies: Sequence[str]) -> str:
+    """Describe relations, strata, windows and outputs; ``strategies`` are lines that stand below the strata."""
     lines: list[str] = []
     for title, section in (
         ("Inputs", [line for r in program.base_relations() for line in _relation_lines(r)]),
         ("Derived", [line for r in program.relations.values() if not r.base for line in _relation_lines(r)]),
         ("Strata", [line for n, s in enumerate(program.strata, 1) for line in _stratum_lines(n, s)]),
+        ("Strategies", list(strategies)),
         ("Outputs", [f"{query.name}: {_shown_query(query, program)}" for query in program.queries]),
         ("Notes", list(program.notes)),
     ):
@@ -74,11 +75,12 @@ def _shown_query(query: Query, program: Program) -> str:
     return f"{query.relation}({', '.join(args)})"
 
 
-def report_json(program: Program) -> dict[str, object]:
-    """Return the same facts as plain data."""
+def report_json(program: Program, strategies: Sequence[dict[str, object]] | None) -> dict[str, object]:
+    """Return the same facts as plain data; ``strategies`` may be left open."""
     return {
         "relations": [_relation_json(relation) for relation in program.relations.values()],
         "strata": [_stratum_json(stratum) for stratum in program.strata],
+        "strategies": None if strategies is None else list(strategies),
         "outputs": [{"name": query.name, "query": _shown_query(query, program)} for query in program.queries],
         "notes": list(program.notes),
     }

@@ -26,10 +26,14 @@ ProgramArgument = Annotated[Path, typer.Argument(metavar="PROGRAM", help="A Data
 FunctionsOption = Annotated[
     Path | None, typer.Option("--functions", metavar="FILE.py", help="Python functions for the rules.")
 ]
+_STRATEGIES_HELP = "auto, recompute, counting, expiry, dred, pf, support or derivations."
+PlanStrategyOption = Annotated[str, typer.Option("--strategy", metavar="NAME", help=_STRATEGIES_HELP)]
 StrategyOption = Annotated[
     str,
     typer.Option(
-        "--strategy", metavar="NAME", help="auto, recompute, counting, dred, support; or reference, which recomputes."
+        "--strategy",
+        metavar="NAME",
+        help="auto, recompute, counting, expiry, dred, pf, support, derivations; or reference, which recomputes.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print data for machines.")]
@@ -60,28 +64,19 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 def check(
     program: ProgramArgument,
     functions: FunctionsOption = None,
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", metavar="NAME", help=_STRATEGIES_HELP, show_default="auto")
+    ] = None,
     as_json: JsonOption = False,
     times: Annotated[bool, typer.Option("--times", help="Also print how long each pass took.")] = False,
 ) -> None:
-    """Parse and analyse: relations, types, strata, windows; exact errors."""
-    from whorl.analysis.passes import PassTime, analyze
-    from whorl.analysis.report import report_json, report_text
+    """Parse and analyse: relations, types, strata, windows, strategies."""
+    from whorl.cli.check import check_program
     from whorl.cli.files import load_functions, read_source
-    from whorl.syntax.parser import parse_program
 
-    spent: list[PassTime] = []
-    checked = analyze(parse_program(read_source(program)), load_functions(functions), times=spent)
-    if as_json:
-        report = report_json(checked)
-        if times:
-            report["passes"] = [{"name": each.name, "seconds": each.seconds} for each in spent]
-        typer.echo(json.dumps(report, indent=2))
-        return
-    typer.echo(report_text(checked))
-    if times:
-        typer.echo("Passes")
-        for each in spent:
-            typer.echo(f"  {each.seconds * 1000:7.2f} ms  {each.name}")
+    source = read_source(program)
+    for line in check_program(source, load_functions(functions), strategy, as_json=as_json, times=times):
+        typer.echo(line)
 
 
 @app.command()
@@ -89,10 +84,8 @@ def explain(
     program: ProgramArgument,
     stage: Annotated[str, typer.Option("--stage", help="ast, logical or physical.")] = "logical",
     functions: FunctionsOption = None,
-    strategy: StrategyOption = "auto",
-    without: Annotated[
-        list[str] | None, typer.Option("--without", metavar="REWRITE", help="Leave a rewrite out; may repeat.")
-    ] = None,
+    strategy: PlanStrategyOption = "auto",
+    without: WithoutOption = None,
     times: Annotated[bool, typer.Option("--times", help="Also print how long each rewrite took.")] = False,
 ) -> None:
     """Show a program as one stage of the compiler sees it."""
