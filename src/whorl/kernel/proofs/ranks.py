@@ -47,7 +47,8 @@ class Ranks:
                 continue
             stored = self._partition.state.relations[key[0]]
             if self._kept and len(stored.labels) >= stored.count:
-                self._labels[key[0]] = stored.labels >> 32
+                if key[0] not in self._labels:
+                    self._labels[key[0]] = stored.labels >> 32
             elif self.of(key) is None:
                 self._wanted[stratum.number][key] = None
                 missing[stratum.number] = stratum
