@@ -5,7 +5,7 @@ Facts move as plain values, since each partition numbers its strings for itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from whorl.hosts.routing import owners_of
 from whorl.kernel.partition import Partition
@@ -19,28 +19,20 @@ Facts = Mapping[str, FactRows]
 
 def move_facts(partitions: Sequence[Partition], plan: PhysicalPlan, limits: Limits) -> list[Partition]:
     """Return as many partitions for another plan of the same program, with the same facts."""
-    old = partitions[0].plan
-    names = list(partitions[0].base)
-    if len(partitions) == 1 or all(old.split_column(name) == plan.split_column(name) for name in names):
+    places = {name: partitions[0].plan.split_column(name) for name in partitions[0].base}
+    if len(partitions) == 1 or all(plan.split_column(name) == place for name, place in places.items()):
         return [
             Partition(plan, limits, partition, number=partition.number, partitions=partition.partitions)
             for partition in partitions
         ]
-    return place_facts(
-        gather_facts(partitions), plan, limits, len(partitions), stepped=any(each.stepped for each in partitions)
-    )
+    facts = gather_facts(partitions, [name for name, place in places.items() if place is not None])
+    return place_facts(facts, plan, limits, len(partitions), stepped=any(each.stepped for each in partitions))
 
 
-def gather_facts(partitions: Sequence[Partition]) -> Facts:
-    """Return all base facts of a program: those of copied relations once."""
-    plan = partitions[0].plan
+def gather_facts(partitions: Sequence[Partition], split: Collection[str]) -> Facts:
+    """Return all base facts of a program: those of ``split`` relations from all partitions, others from the first."""
     return {
-        name: join_facts(
-            [
-                partition.fact_rows(name)
-                for partition in (partitions if plan.split_column(name) is not None else partitions[:1])
-            ]
-        )
+        name: join_facts([partition.fact_rows(name) for partition in (partitions if name in split else partitions[:1])])
         for name in partitions[0].base
     }
 
