@@ -6,7 +6,6 @@ only what is due is looked at.
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ import numpy as np
 from whorl.analysis.program import Relation
 from whorl.kernel.arrays.rowset import OLD
 from whorl.kernel.state.distinct import distinct
+from whorl.kernel.state.queue import DeathQueue
 from whorl.kernel.state.relation import Ints, Mask, StoredRelation
 from whorl.model.report import InputCounts
 from whorl.model.values import Row
@@ -89,8 +89,7 @@ class BaseFacts:
         self._alive = 0
         self._boundary: int | None = None
         self._dirty: list[Ints] = []
-        self._due: list[int] = []  # heap of times that facts wait under
-        self._waiting: dict[int, list[Ints]] = {}
+        self._queue = DeathQueue()
         self._line: deque[tuple[int, int]] = deque()  # (arrival, row) of a counted window
         self._untimed: list[Ints] = []
         self._undo: list[Callable[[], None]] = []
@@ -256,18 +255,8 @@ class BaseFacts:
         self._wait(numbers)
 
     def _wait(self, numbers: Ints) -> None:
-        """Let facts wait for their end, by their times."""
-        if not len(numbers):
-            return
-        own = self._times[numbers]
-        order = np.argsort(own, kind="stable")
-        numbers, own = numbers[order], own[order]
-        times_here, starts = np.unique(own, return_index=True)
-        for time, part in zip(times_here.tolist(), np.split(numbers, starts[1:]), strict=True):
-            if time not in self._waiting:
-                self._waiting[time] = []
-                heapq.heappush(self._due, time)
-            self._waiting[time].append(part)
+        """Let facts wait for their end."""
+        self._queue.wait(numbers, self._deaths(numbers))
 
     def _replace(self, row: Ints, number: int, counts: InputCounts) -> None:
         key = tuple(int(row[i]) for i in self._keys)
@@ -304,30 +293,22 @@ class BaseFacts:
             if reached == passed and reached is not None:
                 return
             self._boundary = reached
-        size, edge = self._timed_window, self._edge(now)
-        if size is not None and edge is not None:
-            counts.expired += self._expire(edge - size)
+        if self._timed_window is not None and now is not None:
+            counts.expired += self._expire(now)
         if window is not None and window.counted:
             counts.expired += self._expire_counted(window.size)
         self._show()
 
-    def _expire(self, last: int) -> int:
-        """Let the facts die whose time is ``last`` or earlier."""
-        expired = 0
-        while self._due and self._due[0] <= last:
-            time = heapq.heappop(self._due)
-            waiting = self._waiting.pop(time)
-            self._undo.append(partial(self._wait_again, time, waiting))
-            numbers = distinct(np.concatenate(waiting))
-            numbers = numbers[self._present[numbers] & (self._times[numbers] <= last)]
-            expired += len(numbers)
-            self._forget(numbers)
-        return expired
-
-    def _wait_again(self, time: int, waiting: list[Ints]) -> None:
-        if time not in self._waiting:
-            heapq.heappush(self._due, time)
-        self._waiting.setdefault(time, []).extend(waiting)
+    def _expire(self, now: int) -> int:
+        """Let the facts die whose end has come."""
+        numbers = distinct(self._queue.due(now))
+        if not len(numbers):
+            return 0
+        deaths = self._deaths(numbers)
+        self._undo.append(partial(self._queue.wait, numbers, deaths))
+        numbers = numbers[self._present[numbers] & (deaths <= now)]
+        self._forget(numbers)
+        return len(numbers)
 
     def _expire_counted(self, size: int) -> int:
         expired = 0
