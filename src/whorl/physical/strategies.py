@@ -26,7 +26,7 @@ _REFUSALS = {
     "staged": "it runs stage by stage",
 }
 _ROUNDS = {
-    "totals": "aggregates in recursion: each round takes the contributions of the last",
+    "totals": "aggregates in recursion: groups that may have lost a contribution are filled anew",
     "selected": "only rows that are best in some choice go on",
     "staged": "stage by stage, and again from the first stage that a change can reach",
 }

@@ -28,6 +28,8 @@ _NONE = np.empty(0, np.int64)
 class Choice:
     """A cell that is the least or the largest of its contributions."""
 
+    negative = False
+
     def __init__(self, kind: Type, dictionary: Dictionary, *, lowest: bool) -> None:
         self._best = Champions(kind, dictionary, lowest=lowest)
 
@@ -60,6 +62,7 @@ class Sum:
     """A cell that adds up its contributions, one for each key, or averages them."""
 
     def __init__(self, function: str, kind: Type, spaces: Sequence[KeySpace], dictionary: Dictionary) -> None:
+        self.negative = False
         self._average = function == "avg"
         self._sums = FloatSums() if kind is Type.FLOAT else IntegerSums()
         self._counts = np.zeros(32, np.int64)
@@ -74,6 +77,7 @@ class Sum:
     def forget(self, groups: Ints | None = None) -> None:
         """Empty the cells of groups, or all."""
         if groups is None:
+            self.negative = False
             self._sums.clear()
             self._counts[:] = 0
             for keys, held in zip(self._keys, self._held, strict=True):
@@ -91,6 +95,7 @@ class Sum:
     def offer(self, groups: Ints, values: Ints, keys: Ints, space: int) -> Ints:
         """Take contributions; return the groups whose value changed."""
         held = self._held[space]
+        self.negative |= bool((values < 0).any())  # floats too: the sign is the first of their bits
         slots = self._keys[space].number(np.column_stack((groups, keys)))
         held.reserve(self._keys[space].count)
         changed, before, had = held.offer(slots, values)
@@ -145,8 +150,14 @@ class Totals:
                 self._cells[column] = Sum(function, kind, spaces.get(column, ()), dictionary)
         self._rows = np.zeros((32, relation.width), np.int64)
         self._shown = np.zeros(32, np.bool_)
+        self._in_doubt = np.zeros(32, np.bool_)
         self._stored = np.full(32, -1, np.int64)
         self.clear()
+
+    @property
+    def negative(self) -> bool:
+        """Whether something negative was added up: then a sum need not grow."""
+        return any(cell.negative for cell in self._cells.values())
 
     def clear(self) -> None:
         """Forget all groups, whose rows are dead."""
@@ -154,8 +165,10 @@ class Totals:
         for cell in self._cells.values():
             cell.forget()
         self._shown[:] = False
+        self._in_doubt[:] = False
         self._stored[:] = -1
         self._touched: list[Ints] = []
+        self._doubted: list[Ints] = []
         self._late: list[Ints] = []
         self.size = 0
 
@@ -188,6 +201,7 @@ class Totals:
             self._rows = grow(self._rows, groups)
             more = len(self._rows) - lines
             self._shown = np.concatenate((self._shown, np.zeros(more, np.bool_)))
+            self._in_doubt = np.concatenate((self._in_doubt, np.zeros(more, np.bool_)))
             self._stored = np.concatenate((self._stored, np.full(more, -1, np.int64)))
 
     def publish(self) -> Ints:
@@ -223,13 +237,34 @@ class Totals:
     def forget(self, _rows: Ints, column: int, least: int) -> None:
         """Let rows die: all groups that have at least some number in a column, also those that show nothing yet."""
         values = self._groups.read(np.arange(self._groups.count))[:, self._group.index(column)]
-        groups = np.flatnonzero(values >= least)
+        self._empty(np.flatnonzero(values >= least))
+
+    def _empty(self, groups: Ints) -> None:
         for cell in self._cells.values():
             cell.forget(groups)
         self.size -= int(np.count_nonzero(self._shown[groups]))
         self._shown[groups] = False
         self._relation.retire(self._stored[groups])
         self._stored[groups] = -1
+
+    def doubt(self, batch: Ints) -> Ints:
+        """Doubt the groups of what a rule contributed; return the rows of those that were not in doubt."""
+        groups = np.unique(self._groups.find(self._plain(batch)))
+        groups = groups[groups >= 0]
+        groups = groups[~self._in_doubt[groups]]
+        self._in_doubt[groups] = True
+        self._doubted.append(groups)
+        rows: Ints = self._rows[groups[self._shown[groups]]]
+        return rows
+
+    def empty(self) -> Ints:
+        """Empty the groups in doubt; return their columns."""
+        groups = np.concatenate(self._doubted) if self._doubted else _NONE
+        self._doubted = []
+        self._in_doubt[groups] = False
+        if len(groups):
+            self._empty(groups)
+        return self._groups.read(groups)
 
     def renumbered(self) -> None:
         """Take over new numbers of the rows stored."""

@@ -19,6 +19,7 @@ from whorl.kernel.strategies.rounds import Rounds
 from whorl.kernel.strategies.stages import Stages
 from whorl.kernel.strategies.stratum import Strategy, Stratum
 from whorl.kernel.strategies.support import Support
+from whorl.kernel.strategies.totals import Filled
 from whorl.logical.plan import LogicalPlan
 
 _ARMS: dict[str, Callable[[Stratum], Rederive]] = {
@@ -39,7 +40,9 @@ def build_strategy(stratum: Stratum, plan: LogicalPlan) -> Strategy:
         return Front(stratum)
     if stratum.plan.kind == "reference":
         return Reference(stratum, plan)
-    if stratum.plan.kind in ("totals", "selected"):
+    if stratum.plan.kind == "totals":
+        return Filled(stratum)
+    if stratum.plan.kind == "selected":
         return Rounds(stratum)
     if stratum.plan.kind == "staged":
         return Stages(stratum)

@@ -36,6 +36,10 @@ class Shown(Protocol):
 
     size: int
 
+    @property
+    def negative(self) -> bool:
+        """Whether something negative was added up."""
+
     def offer(self, batch: Ints, spaces: Sequence[int]) -> None:
         """Take what a rule derives."""
 
@@ -51,6 +55,12 @@ class Shown(Protocol):
     def forget(self, rows: Ints, column: int, least: int) -> None:
         """Let rows die: all that have at least some number in a column."""
 
+    def doubt(self, batch: Ints) -> Ints:
+        """Doubt the rows, or the groups, of what a rule derived; return the rows that were not in doubt."""
+
+    def empty(self) -> Ints:
+        """Let go what is in doubt; return it, without aggregated columns."""
+
     def renumbered(self) -> None:
         """Take over new numbers of the rows stored."""
 
@@ -58,14 +68,20 @@ class Shown(Protocol):
 class PlainRows:
     """A plain set of rows."""
 
+    negative = False
+
     def __init__(self, relation: StoredRelation) -> None:
         self._relation = relation
+        self._doubted: list[Ints] = []
         self.clear()
 
     def clear(self) -> None:
         """Forget what was derived."""
+        for numbers in self._doubted:
+            self._relation.unmark(numbers)
         self._waiting: list[Ints] = []
         self._brought: list[Ints] = []
+        self._doubted = []
         self.size = 0
 
     def offer(self, batch: Ints, _spaces: Sequence[int]) -> None:
@@ -94,6 +110,22 @@ class PlainRows:
     def forget(self, rows: Ints, _column: int, _least: int) -> None:
         """Let rows die."""
         self.size -= len(self._relation.retire(self._relation.find(rows)))
+
+    def doubt(self, batch: Ints) -> Ints:
+        """Doubt rows; return those that were not in doubt."""
+        numbers = self._relation.find(batch)
+        numbers = numbers[numbers >= 0]
+        fallen = self._relation.mark(numbers[self._relation.is_alive(numbers)])
+        self._doubted.append(fallen)
+        return self._relation.read(fallen)
+
+    def empty(self) -> Ints:
+        """Let the rows go that are in doubt; return them."""
+        numbers = np.concatenate(self._doubted) if self._doubted else np.empty(0, np.int64)
+        self._doubted = []
+        self._relation.unmark(numbers)
+        self.size -= len(self._relation.retire(numbers))
+        return self._relation.read(numbers)
 
     def renumbered(self) -> None:
         """Nothing is kept by number."""
@@ -163,6 +195,10 @@ class Rounds:
         rules = range(len(self.stratum.rules))
         first = [rule for rule in rules if not self._reads_itself(rule)]
         self.fixpoint(lambda: self._start(first), [entry for entry in self.stratum.entries if entry.inside])
+        self.flush()
+
+    def flush(self) -> None:
+        """Store what rules did not look up on the way."""
         for shown in self.shown.values():
             shown.flush()
 
@@ -212,7 +248,7 @@ class Rounds:
             yield from self.entered(entry, stratum.relation(entry.relation).alive())
         else:
             chunks = self._pipeline(rule, -1).run(np.zeros((1, 1), np.int64), needs_for(stratum, rule, NEW))
-            yield from self._counted(chunks)
+            yield from self.counted(chunks)
 
     def entered(self, entry: Entry, rows: Ints, needs: list[int] | None = None) -> Iterator[Ints]:
         """Yield what a rule derives that takes some rows at an atom: given as a batch, or by their numbers."""
@@ -221,9 +257,10 @@ class Rounds:
         relation = self.stratum.relation(entry.relation)
         for low in range(0, len(rows), READ):
             part = rows[low : low + READ]
-            yield from self._counted(pipeline.run(relation.read(part) if part.ndim == 1 else part, needs))
+            yield from self.counted(pipeline.run(relation.read(part) if part.ndim == 1 else part, needs))
 
-    def _counted(self, chunks: Iterator[Ints]) -> Iterator[Ints]:
+    def counted(self, chunks: Iterator[Ints]) -> Iterator[Ints]:
+        """Yield chunks, and count the derivations."""
         for chunk in chunks:
             self.stratum.state.work.derivations += len(chunk)
             yield chunk
@@ -231,8 +268,7 @@ class Rounds:
     def _pipeline(self, rule: int, atom: int) -> Pipeline | Pruned:
         """Return the pipeline of a rule whose head also gives the keys of its contributions."""
         if (rule, atom) not in self._pipelines:
-            wide, state = self._wide[rule], self.stratum.state
-            kinds = self.stratum.types(wide.relation) + self._key_kinds(self.stratum.rules[rule])
+            (wide, kinds), state = self.wide_rule(rule), self.stratum.state
             if atom < 0:
                 self._pipelines[rule, atom] = compile_at_nothing(wide, state, kinds, trace=False)
             elif isinstance(rows := self.shown[wide.relation], SelectedRows):
@@ -240,6 +276,11 @@ class Rounds:
             else:
                 self._pipelines[rule, atom] = compile_at_atom(wide, atom, state, kinds, trace=False)
         return self._pipelines[rule, atom]
+
+    def wide_rule(self, rule: int) -> tuple[PhysicalRule, list[Type]]:
+        """Return a rule whose head also gives the keys of its contributions, and the types of all that."""
+        wide = self._wide[rule]
+        return wide, self.stratum.types(wide.relation) + self._key_kinds(self.stratum.rules[rule])
 
     def _key_kinds(self, rule: PhysicalRule) -> list[Type]:
         spaces = self.stratum.plan.spaces

@@ -72,6 +72,8 @@ class _Choice:
 class SelectedRows:
     """The rows of a relation that some choice wants."""
 
+    negative = False
+
     def __init__(self, relation: StoredRelation, selections: Sequence[Selection], state: State) -> None:
         self._relation = relation
         self._choices = [_Choice(relation, selection, state) for selection in selections]
@@ -129,8 +131,16 @@ class SelectedRows:
         """End a fixpoint: everything is stored already."""
         return no_rows(self._relation.width)
 
-    def forget(self, rows: Ints, column: int, least: int) -> None:
-        """Selections know no stages: they start from nothing only."""
+    def forget(self, _rows: Ints, _column: int, _least: int) -> None:
+        """Never asked: a stratum with stages selects nothing."""
+        raise AssertionError
+
+    def doubt(self, _batch: Ints) -> Ints:
+        """Never asked: rows that were beaten are not kept, so a selection starts from nothing."""
+        raise AssertionError
+
+    def empty(self) -> Ints:
+        """Never asked, as nothing is in doubt."""
         raise AssertionError
 
     def renumbered(self) -> None:
