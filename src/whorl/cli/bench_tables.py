@@ -31,6 +31,7 @@ _STEPS = {
     "delete.worst": "worst",
     "insert.cpu": "insert CPU",
     "insert.worst": "worst",
+    "slide.engine": "slide engine",
     "slide.cpu": "slide CPU",
     "slide.worst": "worst",
     "expire.cpu": "expire CPU",

@@ -23,6 +23,7 @@ from whorl.logical.compile import compile_program
 from whorl.logical.intake import Compile
 from whorl.model.delta import Change, Epoch
 from whorl.model.limits import Limits
+from whorl.model.report import EpochReport
 from whorl.model.types import Type
 from whorl.physical.lower import lower_plan
 
@@ -86,8 +87,7 @@ def _maintain(workload: Workload, strategy: str) -> Outcome:
     with Meter() as load:
         report = host.commit(epochs[0])
     figures = {"load.cpu": load.cpu, "load.wall": load.wall}
-    if report.seconds:
-        figures["load.engine"] = load.cpu * report.phases["maintain"] / report.seconds
+    figures["load.engine"] = _engine(load, report)
     if memory is not None:
         figures["rss"] = memory.growth
     answers = {"load": _answer(host, workload.rules.view)}
@@ -99,7 +99,7 @@ def _maintain(workload: Workload, strategy: str) -> Outcome:
         with Meter() as spent:
             report = host.commit(epoch)
         probes = report.work.probes if report.work is not None else 0
-        steps.add(batch.kind, cpu=spent.cpu, wall=spent.wall, probes=probes)
+        steps.add(batch.kind, cpu=spent.cpu, wall=spent.wall, engine=_engine(spent, report), probes=probes)
         if batch.time is not None:
             now = _answer(host, workload.rules.view)
             slides = now if slides is None else slides.plus(now)
@@ -108,6 +108,11 @@ def _maintain(workload: Workload, strategy: str) -> Outcome:
     if workload.steps:
         answers["end"] = _answer(host, workload.rules.view)
     return Outcome(figures | steps.figures(), answers, whorl.__version__)
+
+
+def _engine(spent: Meter, report: EpochReport) -> float:
+    """Return the CPU time that maintaining took, by its share of the wall time: phases are told in wall time."""
+    return spent.cpu * report.phases["maintain"] / report.seconds if report.seconds else spent.cpu
 
 
 def _hand_out(workload: Workload, strategy: str) -> Outcome:
