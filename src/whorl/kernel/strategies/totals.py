@@ -113,6 +113,7 @@ class Filled(Rounds):
         for chunk in self.entered(entry, rows, needs):
             fallen = self.shown[head].doubt(chunk)
             if len(fallen):
+                self.stratum.state.work.doubted += len(fallen)
                 doubted[head] = np.concatenate((doubted[head], fallen)) if head in doubted else fallen
 
     def _refill(self, emptied: Delta) -> None:
