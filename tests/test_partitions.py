@@ -36,6 +36,7 @@ from whorl.syntax.deltas import format_deltas, format_header, parse_deltas
 
 Case = tuple[GeneratedProgram, tuple[Epoch, ...]]
 COUNTS = [1, 2, 7]
+STRATEGIES = ["auto", "expiry", "dred", "support", "derivations"]
 PIVOT = """
 RELATION link(X: Integer, Y: Integer).
 reachable(X, Y) :- link(X, Y).
@@ -74,6 +75,14 @@ def test_golden_cases_in_partitions(case: GoldenCase, partitions: int) -> None:
 
 
 def _check(case: Case, strategy: str, partitions: int) -> None:
+    try:
+        _check_epochs(case, strategy, partitions)
+    except UserError as refused:  # the strategy does not serve such programs, as planned or once types are known
+        assert refused.code == "E402"
+        assert strategy != "auto"
+
+
+def _check_epochs(case: Case, strategy: str, partitions: int) -> None:
     program, epochs = case
     oracle = Oracle(lambda types: compile_program(Source("generated", program.text), data_types=types))
     kernel = _host(program.text, partitions, None, strategy)
@@ -83,7 +92,7 @@ def _check(case: Case, strategy: str, partitions: int) -> None:
         except UserError as refused:
             with pytest.raises(UserError) as also:
                 kernel.commit(epoch)
-            assert also.value.code == refused.code
+            assert also.value.code in (refused.code, "E402")
             return
         found = kernel.commit(epoch)
         assert dict(found.deltas) == dict(wanted.deltas), program.text
@@ -93,15 +102,15 @@ def _check(case: Case, strategy: str, partitions: int) -> None:
 
 
 @pytest.mark.parametrize("partitions", COUNTS[1:])
-@settings(max_examples=120)
-@given(case=cases(PLAIN), strategy=st.sampled_from(["auto", "recompute", "dred"]))
+@settings(max_examples=60)
+@given(case=cases(PLAIN), strategy=st.sampled_from(STRATEGIES))
 def test_partitions_equal_the_reference(case: Case, strategy: str, partitions: int) -> None:
     _check(case, strategy, partitions)
 
 
 @pytest.mark.parametrize("partitions", COUNTS[1:])
-@settings(max_examples=120)
-@given(case=cases(WINDOWED), strategy=st.sampled_from(["auto", "recompute", "dred"]))
+@settings(max_examples=60)
+@given(case=cases(WINDOWED), strategy=st.sampled_from(STRATEGIES))
 def test_partitions_equal_the_reference_in_windows(case: Case, strategy: str, partitions: int) -> None:
     _check(case, strategy, partitions)
 
@@ -111,14 +120,14 @@ def test_partitions_equal_the_reference_in_windows(case: Case, strategy: str, pa
 @pytest.mark.parametrize("shape", [PLAIN, WINDOWED], ids=["plain", "windowed"])
 def test_partitions_equal_the_reference_at_length(shape: object, partitions: int) -> None:
     @settings(max_examples=1_000)
-    @given(case=cases(shape), strategy=st.sampled_from(["auto", "recompute", "dred"]))  # type: ignore[arg-type]
+    @given(case=cases(shape), strategy=st.sampled_from(STRATEGIES))  # type: ignore[arg-type]
     def check(case: Case, strategy: str) -> None:
         _check(case, strategy, partitions)
 
     check()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(case=cases(WINDOWED), tuples=st.integers(1, 8))
 def test_an_epoch_that_one_partition_refuses_is_refused_by_all(case: Case, tuples: int) -> None:
     program, epochs = case

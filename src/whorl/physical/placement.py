@@ -133,6 +133,8 @@ class _Search:
     def _why_copied(self, name: str, blocked: list[Link]) -> str:
         """Return the reason in words: rules that keep no argument, or readers that no column serves."""
         own = next((stratum.number for stratum in self.plan.strata if name in stratum.relations), 0)
+        if all(link.needs is Needs.ALL for link in blocked):
+            return f"{listed([name for name, _positive in blocked[0].atoms], 'and')} has no split by its groups"
         if all(link.stratum == own for link in blocked):
             return f"no argument is preserved by the {_rules(blocked) or 'rules of the recursion'}"
         outside = [link for link in blocked if link.stratum != own]
@@ -148,18 +150,26 @@ class _Search:
 
     def _columns(self, name: str) -> list[int]:
         """Return the columns that a relation may be split by, the best first."""
+        columns = self._allowed(name)
+        shared = dict.fromkeys(columns, 0)  # atoms that could be split with it
+        for link in self.links:
+            if link.head == name:
+                for column in columns:
+                    for atom, place in link.aligned.get(column, ()):
+                        other, positive = link.atoms[atom]
+                        shared[column] += positive and place in self._allowed(other)
+        kinds = [column.type for column in self.plan.relations[name].columns]
+        return sorted(columns, key=lambda c: (kinds[c] is Type.BOOLEAN, -shared[c], c))
+
+    def _allowed(self, name: str) -> list[int]:
+        """Return the columns that tell the owner of everything that belongs to a row: its key, or its group."""
         if self._counts(name):
             return []
         relation = self.plan.relations[name]
         columns = [c for c in range(len(relation.columns)) if c not in relation.aggregates]
         if relation.base and any(column.key for column in relation.columns):
             columns = [c for c in columns if relation.columns[c].key]
-        columns = [c for c in columns if all(c in group for group in self._groups(name))]
-        own = [link for link in self.links if link.head == name]
-        shared = {
-            c: sum(1 for link in own for place in link.aligned.get(c, ()) if link.atoms[place[0]][1]) for c in columns
-        }
-        return sorted(columns, key=lambda c: (relation.columns[c].type is Type.BOOLEAN, -shared[c], c))
+        return [c for c in columns if all(c in group for group in self._groups(name))]
 
     def _groups(self, name: str) -> Iterator[tuple[int, ...]]:
         """Yield the groups within which rows of a relation are chosen."""
@@ -215,7 +225,7 @@ class _Search:
         found: list[tuple[str, int]] = []
         for at in atoms:
             name = link.atoms[at][0]
-            column, allowed = link.place(at, head), self._columns(name)
+            column, allowed = link.place(at, head), self._allowed(name)
             if name not in chosen and column is not None and column in allowed:
                 found.append((name, column))
         return found
