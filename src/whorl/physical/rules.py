@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from whorl.analysis.expressions import Functions, is_pattern
 from whorl.analysis.program import Relation, parts, variable_names
@@ -43,7 +44,8 @@ def build_rule(
     _check_columns(steps, types, relations)
     atoms = tuple((step, not isinstance(step, AntiJoin)) for step in steps if isinstance(step, Join | AntiJoin))
     at_atom = tuple(_enter(steps, step, functions, own, positive=positive) for step, positive in atoms)
-    at_head = _enter_head(rule, steps, functions, own)
+    kinds = [column.type for column in relations[rule.relation].columns]
+    at_head = _enter_head(rule, steps, functions, own, types, kinds)
     at_nothing = () if any(positive for _step, positive in atoms) else order_steps(steps, functions, frozenset())
     types = {**types, **_head_types(rule, relations)}
     return PhysicalRule(replace(rule, steps=steps), atoms, at_atom, at_head, at_nothing, types)
@@ -179,21 +181,43 @@ def _enter(
     return order_steps(rest, functions, names_of(atom.args), own)
 
 
-def _enter_head(rule: RulePlan, steps: tuple[Step, ...], functions: Functions, own: frozenset[str]) -> tuple[Step, ...]:
+def _enter_head(
+    rule: RulePlan,
+    steps: tuple[Step, ...],
+    functions: Functions,
+    own: frozenset[str],
+    types: Mapping[str, Type],
+    kinds: Sequence[Type],
+) -> tuple[Step, ...]:
     """Return the steps that find the derivations of a row: its columns are known, under the name of the argument."""
     bound: set[str] = set()
     checks: list[Step] = []
     for position, arg in enumerate(rule.args):
         if isinstance(arg, Contribution):
             continue
-        if isinstance(arg, ast.Variable) and arg.name not in bound:
+        if enters_as(arg, types, kinds[position]) and arg.name not in bound:
             bound.add(arg.name)
         else:
             bound.add(head_name(position))
-            checks.append(Filter("=", ast.Variable(head_name(position)), arg))
+            checks.append(Filter("=", ast.Variable(head_name(position)), _as_kind(arg, types, kinds[position])))
     ready = [check for check in checks if _names(check) <= bound]
     late = [check for check in checks if check not in ready]
     return order_steps((*ready, *steps, *late), functions, frozenset(bound), own)
+
+
+def enters_as(arg: ast.Expr, types: Mapping[str, Type], kind: Type) -> TypeGuard[ast.Variable]:
+    """Whether a head column can stand for the variable in it: both hold values in the same way."""
+    if not isinstance(arg, ast.Variable):
+        return False
+    own = types.get(arg.name, kind)
+    return own is kind or {own, kind} == {Type.INTEGER, Type.TIMESTAMP}
+
+
+def _as_kind(arg: ast.Expr, types: Mapping[str, Type], kind: Type) -> ast.Expr:
+    """Return an expression whose value is stored as the head stores it: whole numbers may go into a Float column."""
+    if kind is Type.FLOAT and isinstance(arg, ast.Variable) and types.get(arg.name) is not Type.FLOAT:
+        return ast.Operation("+", (arg, ast.Constant(0.0)), arg.span)
+    return arg
 
 
 def _names(check: Step) -> frozenset[str]:

@@ -37,7 +37,7 @@ from whorl.model.report import Work
 from whorl.model.types import Type
 from whorl.model.values import LIST, Term, Value
 from whorl.physical.plan import PhysicalRule
-from whorl.physical.rules import head_name
+from whorl.physical.rules import enters_as, head_name
 from whorl.syntax import ast
 
 CHUNK = 4096
@@ -499,8 +499,8 @@ def compile_at_head(rule: PhysicalRule, state: State) -> Pipeline:
             values.append(arg.value)
             value_kinds.append(types[position])
             continue
-        plain = isinstance(arg, ast.Variable) and arg.name not in seen
-        seen |= {arg.name} if isinstance(arg, ast.Variable) else set()
+        plain = enters_as(arg, rule.types, types[position]) and arg.name not in seen
+        seen |= {arg.name} if plain and isinstance(arg, ast.Variable) else set()
         args.append(arg if plain else ast.Variable(head_name(position)))
         kinds.append(types[position])
     if values:
