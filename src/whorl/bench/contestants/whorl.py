@@ -1,7 +1,7 @@
 """Whorl itself, in this process, with one strategy.
 
-Facts enter as the tuples of an epoch, and the clock stops when the epoch is done: checking and encoding the facts is
-in, turning the rows of the view into Python tuples is not, save with ``rows_out``. `engine` is the part of the CPU time
+Facts enter as columns of numbers, and the clock stops when the epoch is done: checking and encoding the facts is in,
+turning the rows of the view into Python tuples is not, save with ``rows_out``. `engine` is the part of the CPU time
 that maintaining took, without the way in and out.
 """
 
@@ -21,7 +21,9 @@ from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
 from whorl.logical.compile import compile_program
 from whorl.logical.intake import Compile
-from whorl.model.delta import Change, Epoch
+from whorl.model.batch import Batch as Columns
+from whorl.model.batch import Values
+from whorl.model.delta import Epoch
 from whorl.model.limits import Limits
 from whorl.model.report import EpochReport
 from whorl.model.types import Type
@@ -65,18 +67,17 @@ def _compiler(rules: Rules, *, outputs: bool) -> Compile:
 
 
 def build_epochs(workload: Workload) -> tuple[Epoch, ...]:
-    """Return the batches as epochs of tuples."""
+    """Return the batches as epochs of columns."""
     batches = (workload.load, *workload.steps)
-    return tuple(Epoch(number, _changes(batch), batch.time) for number, batch in enumerate(batches, 1))
+    return tuple(Epoch(number, (), batch.time, batches=_columns(batch)) for number, batch in enumerate(batches, 1))
 
 
-def _changes(batch: Batch) -> tuple[Change, ...]:
+def _columns(batch: Batch) -> tuple[Columns, ...]:
     signed = ((batch.deletes, -1), (batch.inserts, 1))
     return tuple(
-        Change(name, tuple(row), weight)
+        Columns(name, tuple(Values(Type.INTEGER, np.ascontiguousarray(column)) for column in rows.T), len(rows), weight)
         for rows_of, weight in signed
         for name, rows in rows_of.items()
-        for row in rows.tolist()
     )
 
 

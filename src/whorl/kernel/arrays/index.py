@@ -21,6 +21,7 @@ INDEX = types.Tuple((INT32S, ROWS, INT32S, INTS, INTS))  # type: ignore[no-untyp
 ROW_NUMBER = -1  # in `wants`: the number of the row itself
 BLOCK = 256
 EMPTY = -1
+FAR = 32768  # more keys than this do not stay in the near caches
 
 _SEED = np.uint64(0x13198A2E03707344)
 
@@ -71,14 +72,29 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
     mask = table.size - 1
     shift = np.uint64(64 - meta[BITS])
     direct = meta[DIRECT] != 0
+    places = np.empty(BLOCK, np.int64)
     for line in range(low, high):
+        if (line - low) % BLOCK == 0:
+            end = min(high, line + BLOCK)
+            for other in range(line, end):
+                if direct:
+                    place = cell(rows, other, columns[0], narrow)
+                    places[other - line] = place
+                    if 0 <= place < table.size:
+                        prefetch(table, place)
+                else:
+                    places[other - line] = np.int64(hash_stored(rows, other, columns, narrow) >> shift)
+                    prefetch(table, places[other - line])
+            for other in range(line, end):
+                place = places[other - line]
+                if 0 <= place < table.size and table[place] != EMPTY:
+                    prefetch(slots, np.int64(table[place]) * 4)
+        place = places[(line - low) % BLOCK]
         if direct:
-            place = cell(rows, line, columns[0], narrow)
             if place < 0 or place >= table.size:
                 return line
             slot = np.int64(table[place])
         else:
-            place = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
             slot = np.int64(table[place])
             while slot != EMPTY and not same_stored(rows, line, slots[slot, REP], columns, narrow):
                 place = (place + 1) & mask
@@ -138,6 +154,11 @@ def find_slots(left, low, high, keys, index, relation, found):  # type: ignore[n
     if meta[DIRECT] != 0:
         key = keys[0]
         size = table.size
+        if size > FAR:
+            for at in range(low, high):
+                value = left[at, key]
+                if 0 <= value < size:
+                    prefetch(table, value)
         for at in range(low, high):
             value = left[at, key]
             found[at - low] = np.int64(table[value]) if 0 <= value < size else EMPTY
@@ -211,6 +232,13 @@ def probe(left, keys, index, relation, wants, out, state):  # type: ignore[no-un
         low = line
         high = min(many, low + BLOCK)
         find_slots(left, low, high, keys, index, relation, found)
+        if slots.shape[0] > FAR:
+            for at in range(high - low):
+                if found[at] != EMPTY:
+                    prefetch(slots, found[at] * 4)
+            for at in range(high - low):
+                if found[at] != EMPTY:
+                    prefetch(arena, slots[found[at], START])
         while line < high:
             slot = found[line - low]
             if slot >= 0:

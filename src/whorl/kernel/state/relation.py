@@ -17,7 +17,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 ROOM = 0.7
 _SMALL_BITS = 6
-_SPARSEST, _ANYWAY = 4, 65536  # keys are places of their own while below so many for each key, or this small
+_SPARSEST, _ANYWAY = 4, 65536  # keys are places of their own while below so many for each row, or this small
 
 
 def no_rows(width: int) -> Ints:
@@ -72,7 +72,7 @@ class Index:
         key = int(self._relation.read(np.array([self.done]))[0, self.columns[0]])
         if 0 <= key < len(self._table):
             return
-        if 0 <= key < _SPARSEST * (slots + 1) + _ANYWAY:
+        if 0 <= key < _SPARSEST * self._relation.count + _ANYWAY:
             table = np.full(max(2 * len(self._table), 1 << key.bit_length()), -1, np.int32)
             table[: len(self._table)] = self._table
             self._table = table

@@ -21,7 +21,7 @@ from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.stratum import Resumable, Stratum
 
 _GIVE_UP = 0.5  # of the cost of deriving everything
-_WORTH_TRYING = 0.25  # following costs so much of deriving everything that another way may be better
+_WORTH_TRYING = 0.5  # following costs so much of deriving everything that another way may be better
 _TRIAL = 3  # epochs
 _PATIENCE = 8  # epochs derived again before following is tried again, then twice as many, ...
 _TRUST = 0.6  # weight of what was known before
