@@ -20,7 +20,14 @@ from whorl.syntax.parser import parse_program
 
 ROOT = HERE.parent
 # Tests that show codes of their own.
-SHOWN_IN = ("test_partitions.py", "test_run.py", "test_session.py", "test_snapshots.py")
+SHOWN_IN = (
+    "spark/test_errors.py",
+    "spark/test_recovery.py",
+    "test_partitions.py",
+    "test_run.py",
+    "test_session.py",
+    "test_snapshots.py",
+)
 # Codes that no test can raise yet, each with the reason.
 NOT_SHOWN: dict[str, str] = {}
 

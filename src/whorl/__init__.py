@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from whorl.diagnostics.errors import ProgramErrors, UserError, WhorlError
 from whorl.model.delta import Delta
@@ -13,20 +14,47 @@ from whorl.model.values import Term
 if TYPE_CHECKING:
     from os import PathLike
 
+    from whorl.hosts.spark.host import SparkHost
+    from whorl.hosts.spark.session import spark_session
     from whorl.views.session import Functions, HostFactory, Session
+    from whorl.views.spark import evaluate, stream
 
 __version__ = "0.1.0"
 __all__ = [
     "Delta",
     "Limits",
     "ProgramErrors",
+    "SparkHost",
     "Term",
     "UserError",
     "WhorlError",
     "__version__",
+    "evaluate",
     "function",
     "open",
+    "spark_session",
+    "stream",
 ]
+# What needs pyspark is imported when it is asked for.
+_ON_SPARK = {
+    "SparkHost": "whorl.hosts.spark.host",
+    "evaluate": "whorl.views.spark",
+    "spark_session": "whorl.hosts.spark.session",
+    "stream": "whorl.views.spark",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _ON_SPARK.get(name)
+    if module is None:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("py4j", "pyspark"):
+            raise
+        raise UserError("E800", None, name=name) from None
 
 
 def open(

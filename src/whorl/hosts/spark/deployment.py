@@ -1,0 +1,205 @@
+"""A program on Spark, as its driver sees it: the folder, the plan, the history of the state, the job that steps it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from pyspark import cloudpickle
+
+from whorl.diagnostics.errors import UserError
+from whorl.hosts.routing import merge_results, routing_place
+from whorl.hosts.spark.anchors import Anchors, anchors_for
+from whorl.hosts.spark.arrivals import split_batches
+from whorl.hosts.spark.files import write_file
+from whorl.hosts.spark.layout import START, Layout, epoch_of, new_token
+from whorl.hosts.spark.protocol import FACTS, ROWS, STEP, Origin, Reply, Request
+from whorl.hosts.spark.shares import ShareFile, encode_batches, write_entry
+from whorl.kernel.partition import StepResult
+from whorl.model.batch import Batch, batch_of
+from whorl.model.delta import Change
+from whorl.model.limits import Limits
+from whorl.model.report import EpochReport
+from whorl.model.values import Row
+from whorl.physical.plan import PhysicalPlan
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """How the state came about: tokens, oldest first, and which of them were saved."""
+
+    tokens: tuple[str, ...] = (START,)
+    snapshots: tuple[str, ...] = ()
+    origin: Origin | None = None
+
+    @property
+    def base(self) -> str:
+        """The token of the state that counts."""
+        return self.tokens[-1]
+
+    def after(self, token: str, *, saved: bool) -> History:
+        """Return the history with one epoch more; if the state before it was saved, only two saved states are kept."""
+        if not saved:
+            return replace(self, tokens=(*self.tokens, token))
+        snapshots = (*self.snapshots, self.base)[-2:]
+        first = self.tokens.index(snapshots[0]) if len(snapshots) == 2 else 0
+        return replace(self, tokens=(*self.tokens[first:], token), snapshots=snapshots)
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """An epoch that all partitions have prepared, and that does not count yet."""
+
+    token: str
+    time: int | None
+    result: StepResult
+    replies: Sequence[Reply]
+    saved: bool
+
+    @property
+    def changed(self) -> dict[str, tuple[int, int]]:
+        """How many rows of each view appeared and vanished."""
+        found: dict[str, tuple[int, int]] = {}
+        for reply in self.replies:
+            for view, (inserted, deleted) in reply.changed.items():
+                before = found.get(view, (0, 0))
+                found[view] = (before[0] + inserted, before[1] + deleted)
+        return found
+
+    def report(self, time: int | None, seconds: float) -> EpochReport:
+        """Return what the epoch did and what it cost; ``time`` is the event time that it was given, if any."""
+        result = self.result
+        return EpochReport(
+            epoch_of(self.token),
+            time,
+            result.deltas,
+            result.input,
+            seconds,
+            result.work,
+            result.seconds,
+            sum(reply.state_bytes for reply in self.replies),
+            result.strata,
+        )
+
+
+@dataclass(slots=True)
+class Deployment:
+    """The partitions of one program. The context is pyspark's, hence Any."""
+
+    context: Any
+    layout: Layout
+    identity: str
+    partitions: int
+    limits: Limits
+    emit: str = "rows"
+    durable: bool = False
+    history: History = field(default_factory=History)
+    plan: PhysicalPlan = field(init=False)
+    _digest: str = field(init=False, default="")
+    _anchors: Anchors = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.partitions < 1:
+            raise UserError("E681", None, found=self.partitions)
+        self._anchors = anchors_for(self.context, self.partitions)
+
+    def use(self, plan: PhysicalPlan) -> None:
+        """Work with a plan from now on: the workers find it in the folder."""
+        content = cloudpickle.dumps((plan, self.limits))
+        self.plan, self._digest = plan, sha256(content).hexdigest()[:16]
+        write_file(self.layout.plan(self._digest), content, durable=False)
+
+    def move(self, plan: PhysicalPlan, epoch: int) -> History:
+        """Let the partitions give their base facts to partitions of another plan; return the history before."""
+        before, token = self.history, f"facts-{new_token(epoch)}"
+        if before.tokens != (START,) or before.origin is not None:
+            self._anchors.ask(self._request(FACTS, entry=token), "whorl: move facts")
+            split = [name for name in self.base_names if self.plan.split_column(name) is not None]
+            self.history = History((token,), (), Origin(token, self.partitions, split))
+        self.use(plan)
+        return before
+
+    @property
+    def base_names(self) -> list[str]:
+        """The names of the base relations."""
+        return [relation.name for relation in self.plan.logical.program.base_relations()]
+
+    def _request(self, do: str, **more: Any) -> Request:
+        return Request(
+            do,
+            self.identity,
+            str(self.layout.folder),
+            self._digest,
+            self.partitions,
+            self.history.tokens,
+            self.history.snapshots,
+            self.history.origin,
+            durable=self.durable,
+            **more,
+        )
+
+    # Epochs
+
+    def log(
+        self,
+        token: str,
+        time: int | None,
+        changes: Sequence[Change],
+        batches: Sequence[Batch],
+        files: Sequence[ShareFile] = (),
+    ) -> None:
+        """Write what goes into an epoch; ``files`` are shares that tasks wrote before."""
+        places = {name: routing_place(self.plan, name) for name in self.base_names}
+        shares = split_batches([*batches_of(changes), *batches], places, self.partitions)
+        content = {owner: encode_batches(own) for owner, own in shares.items()}
+        try:
+            write_entry(self.layout.entry(token), time, content, files, durable=self.durable)
+        except OSError as error:
+            raise UserError("E820", None, path=self.layout.folder, reason=error.strerror or str(error)) from None
+
+    def step(self, token: str, time: int | None, *, save: bool = False) -> Stepped:
+        """Let every partition take its share of a logged epoch. One job."""
+        request = self._request(STEP, entry=token, emit=self.emit, save=save)
+        replies = self._anchors.ask(request, f"whorl: epoch {epoch_of(token)}")
+        results = [reply.result for reply in replies if reply.result is not None]
+        return Stepped(token, time, merge_results(results, max), replies, save)
+
+    def keep(self, stepped: Stepped) -> None:
+        """Let an epoch count; the workers learn it with the next request."""
+        self.history = self.history.after(stepped.token, saved=stepped.saved)
+
+    def prune(self) -> None:
+        """Remove what no history needs: failed attempts, and what is older than two saved states."""
+        entries, states = set(self.history.tokens), set(self.history.snapshots)
+        for folder, needed in (
+            (self.layout.log, entries),
+            (self.layout.staging, set[str]()),
+            (self.layout.states, states),
+            (self.layout.saved_views, states),
+        ):
+            for path in folder.iterdir() if folder.is_dir() else ():
+                if path.name.removesuffix(".entry") not in needed:
+                    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def rows(self, view: str) -> set[Row]:
+        """Return the rows of a view as of the last epoch that counts. One job."""
+        replies = self._anchors.ask(self._request(ROWS, view=view), f"whorl: rows of {view}")
+        return {row for reply in replies for row in reply.rows}
+
+
+def batches_of(changes: Sequence[Change]) -> list[Batch]:
+    """Return rows as batches: of each relation, runs of insertions and deletions in their order."""
+    by_relation: Mapping[str, list[Change]] = {change.relation: [] for change in changes}
+    for change in changes:
+        by_relation[change.relation].append(change)
+    found: list[Batch] = []
+    for name, own in by_relation.items():
+        start = 0
+        for stop in range(1, len(own) + 1):
+            if stop == len(own) or own[stop].weight != own[start].weight:
+                found.append(batch_of(name, [change.row for change in own[start:stop]], own[start].weight))
+                start = stop
+    return found

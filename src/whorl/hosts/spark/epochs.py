@@ -1,0 +1,206 @@
+"""Micro-batches to epochs that count once.
+
+1. bring: the rows of the micro-batch are checked and stand in the log (one job);
+2. step: every partition takes its share and writes its changes aside (one job);
+3. commit: the manifest takes its name, and from then on the epoch counts;
+4. publish: the changes move to where readers look;
+5. tell: whoever wants to know is called, with the number of the epoch.
+
+A driver that dies before 3 leaves an epoch that never was: Spark gives the same micro-batch again. One that dies after
+3 finds the manifest, publishes once more, and passes the micro-batch over. Telling happens at least once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from time import perf_counter
+from typing import Any, TypeAlias
+
+from whorl.hosts.spark.arrivals import latest
+from whorl.hosts.spark.bringing import Bringer, Brought
+from whorl.hosts.spark.checkpoint import Checkpoint
+from whorl.hosts.spark.deployment import Deployment, Stepped
+from whorl.hosts.spark.faults import (
+    AFTER_CALLBACK,
+    AFTER_LOG,
+    AFTER_MANIFEST,
+    AFTER_PUBLISHED,
+    AFTER_STEP,
+    BEFORE_LOG,
+    reach,
+)
+from whorl.hosts.spark.files import write_file
+from whorl.hosts.spark.lanes import Frame
+from whorl.hosts.spark.layout import Layout, epoch_of, new_token
+from whorl.hosts.spark.manifest import Manifest, forget_manifests, publish, write_manifest
+from whorl.hosts.spark.view_frames import find_output, read_changes
+from whorl.logical.plan import LogicalPlan
+from whorl.model.delta import Change
+from whorl.model.report import EpochReport
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedEpoch:
+    """An epoch that counts, for whoever wants to know. The session is pyspark's, hence Any."""
+
+    number: int
+    time: int | None
+    rows: int
+    views: dict[str, tuple[int, int]]
+    quarantined: dict[str, int]
+    _spark: Any = field(repr=False)
+    _layout: Layout = field(repr=False)
+    _plan: LogicalPlan = field(repr=False)
+
+    def changes(self, view: str) -> Frame:
+        """Return what the epoch did to a view: its columns, `_epoch` and `_op`."""
+        output = find_output(self._plan, view)
+        return read_changes(self._spark, self._layout, output, self.number - 1, self.number)
+
+
+Listener: TypeAlias = Callable[[CommittedEpoch], None]
+
+
+@dataclass(slots=True)
+class Epochs:
+    """Turns micro-batches into epochs, one after the other."""
+
+    spark: Any
+    checkpoint: Checkpoint
+    deployment: Deployment
+    bringer: Bringer
+    listeners: Sequence[Listener]
+    snapshot_every: int
+    last: Manifest | None = None
+    report: EpochReport | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.last = self.checkpoint.last
+        if self.last is not None:
+            self.deployment.history = self.last.to_history()
+        self.deployment.prune()
+        if self.last is not None and self._told() < self.last.epoch:
+            self._tell(self.last)
+
+    @property
+    def plan(self) -> LogicalPlan:
+        """The plan that runs."""
+        return self.deployment.plan.logical
+
+    def take(self, frame: Frame, batch: int | None) -> None:
+        """Make a micro-batch an epoch, unless it is one already."""
+        last = self.last
+        if last is not None and (batch is None or (last.batch is not None and batch <= last.batch)):
+            return
+        clock = _Clock()
+        epoch = 1 if last is None else last.epoch + 1
+        token = new_token(epoch)
+        reach(BEFORE_LOG, epoch)
+        brought = self._bring(frame, token, epoch)
+        time = latest(brought.time, None if last is None else last.time)
+        self.deployment.log(token, time, self._facts(), brought.batches, brought.files)
+        clock.lap("bring")
+        reach(AFTER_LOG, epoch)
+        stepped = self.deployment.step(token, time, save=self._save_due())
+        clock.lap("step")
+        reach(AFTER_STEP, epoch)
+        manifest = self._commit(stepped, batch, brought)
+        clock.lap("commit")
+        publish(self.checkpoint.layout, manifest)
+        clock.lap("publish")
+        reach(AFTER_PUBLISHED, epoch)
+        self.report, self.seconds = stepped.report(time, clock.total), clock.laps
+        self._tell(manifest)
+        if stepped.saved:
+            self.deployment.prune()
+            forget_manifests(self.checkpoint.layout, epoch_of(self.deployment.history.tokens[0]))
+
+    def _bring(self, frame: Frame, token: str, epoch: int) -> Brought:
+        return self.bringer.bring(frame, token, epoch, None if self.last is None else self.last.rows)
+
+    def _facts(self) -> list[Change]:
+        """Return the facts of the program, which come with the first epoch."""
+        facts = self.plan.program.facts if self.last is None else ()
+        return [Change(fact.relation, fact.row, 1) for fact in facts]
+
+    def _save_due(self) -> bool:
+        """Whether the state is saved before the next epoch."""
+        if self.last is None:
+            return False
+        saved = epoch_of(self.last.snapshots[-1]) if self.last.snapshots else 0
+        return self.last.epoch - saved >= self.snapshot_every
+
+    def _commit(self, stepped: Stepped, batch: int | None, brought: Brought) -> Manifest:
+        history = self.deployment.history.after(stepped.token, saved=stepped.saved)
+        before = None if self.last is None else self.last.batch
+        manifest = Manifest(
+            epoch_of(stepped.token),
+            before if batch is None else batch,
+            stepped.token,
+            stepped.time,
+            history.tokens,
+            history.snapshots,
+            brought.rows,
+            stepped.changed,
+            asdict(stepped.result.input),
+            brought.misfits,
+        )
+        write_manifest(self.checkpoint.layout, manifest)
+        self.deployment.keep(stepped)
+        self.last = manifest
+        reach(AFTER_MANIFEST, manifest.epoch)
+        return manifest
+
+    # Telling
+
+    def _told(self) -> int:
+        """Return the last epoch that listeners were told of."""
+        path = self.checkpoint.layout.run / "told"
+        return int(path.read_text() or 0) if path.exists() else 0
+
+    def _tell(self, manifest: Manifest) -> None:
+        if not self.listeners:
+            return
+        epoch = CommittedEpoch(
+            manifest.epoch,
+            manifest.time,
+            manifest.rows,
+            dict(manifest.views),
+            dict(manifest.misfits),
+            self.spark,
+            self.checkpoint.layout,
+            self.plan,
+        )
+        for listener in self.listeners:
+            listener(epoch)
+        reach(AFTER_CALLBACK, manifest.epoch)
+        write_file(self.checkpoint.layout.run / "told", f"{manifest.epoch}".encode(), durable=False)
+
+
+class _Clock:
+    """How long each part of an epoch took."""
+
+    def __init__(self) -> None:
+        self._start = self._last = perf_counter()
+        self.laps: dict[str, float] = {}
+
+    def lap(self, name: str) -> None:
+        now = perf_counter()
+        self.laps[name], self._last = now - self._last, now
+
+    @property
+    def total(self) -> float:
+        return self._last - self._start
+
+
+def print_epoch(epoch: CommittedEpoch) -> None:
+    """Print an epoch to the console: what changed in each view, and the first rows of it."""
+    time = "" if epoch.time is None else f" time={epoch.time}"
+    print(f"@{epoch.number}{time}")
+    for view, (inserted, deleted) in sorted(epoch.views.items()):
+        print(f"{view}: +{inserted} -{deleted}")
+        epoch.changes(view).show(20, truncate=False)
+    for name, count in epoch.quarantined.items():
+        print(f"{name}: {count} rows set aside")

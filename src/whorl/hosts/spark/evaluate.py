@@ -1,0 +1,78 @@
+"""`whorl.evaluate`: data frames in, views as data frames out, once.
+
+The same kernel as under a stream, with a single epoch. The views are files in a temporary folder, which goes when this
+process ends; on several machines it must be one that they share.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from whorl.diagnostics.errors import UserError
+from whorl.hosts.spark.bringing import Bringer, Brought
+from whorl.hosts.spark.deployment import Deployment
+from whorl.hosts.spark.lanes import Frame, gather, lanes_of, match_inputs
+from whorl.hosts.spark.layout import Layout, new_token
+from whorl.hosts.spark.program import GivenProgram
+from whorl.hosts.spark.session import check_session
+from whorl.hosts.spark.view_files import column_names
+from whorl.hosts.spark.view_frames import read_changes
+from whorl.model.delta import Change
+from whorl.model.limits import Limits
+from whorl.physical.lower import lower_plan
+
+
+def evaluate_frames(
+    spark: Any,
+    program: GivenProgram,
+    inputs: Mapping[str, Frame],
+    event_time: Mapping[str, str],
+    *,
+    partitions: int | None,
+    strategy: str,
+    limits: Limits,
+    folder: str | PathLike[str] | None,
+) -> dict[str, Frame]:
+    """Return every view of a program over frames; a row that does not fit is an error."""
+    context = check_session(spark)
+    matched, types = match_inputs(inputs, program.compile, program.names, event_time)
+    plan = lower_plan(program.compile(types), strategy)
+    layout = Layout(Path(tempfile.mkdtemp(prefix="whorl-", dir=folder)))
+    atexit.register(shutil.rmtree, layout.folder, ignore_errors=True)
+    count = context.defaultParallelism if partitions is None else partitions
+    deployment = Deployment(context, layout, uuid4().hex, count, limits, "files")
+    deployment.use(plan)
+    token = new_token(1)
+    brought = Brought()
+    if matched:
+        bringer = Bringer(lanes_of(matched, plan), layout, count, durable=False)
+        brought = bringer.bring(gather(matched), token, 1, None)
+        check_misfits(brought, layout)
+    facts = [Change(fact.relation, fact.row, 1) for fact in plan.logical.program.facts]
+    deployment.log(token, brought.time, facts, brought.batches, brought.files)
+    stepped = deployment.step(token, brought.time)
+    for view in stepped.changed:
+        target = layout.epoch_changes(view, 1)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (layout.staging / token / view).replace(target)
+    outputs = plan.logical.outputs
+    return {each.name: read_changes(spark, layout, each, 0, 1).select(*column_names(each)) for each in outputs}
+
+
+def check_misfits(brought: Brought, layout: Layout) -> None:
+    """Raise if a row did not fit, with the first reason."""
+    if not brought.misfits:
+        return
+    name = next(iter(brought.misfits))
+    first = next(iter(sorted(layout.quarantine(1).glob(f"{name}-*.jsonl")))).read_text(encoding="utf-8")
+    told = json.loads(first.splitlines()[0])
+    facts = {"name": name, "count": brought.misfits[name], "reason": told["reason"], "row": told["row"]}
+    raise UserError("E809", None, **facts)

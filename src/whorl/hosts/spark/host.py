@@ -1,0 +1,101 @@
+"""A host for sessions: `whorl.open("reach.dl", host=whorl.SparkHost(spark))`. One Spark job for each commit.
+
+Rows are checked on the driver, as in one process. The folder holds the log from which a lost worker comes back; without
+one that all machines share, it is a temporary folder of this machine, which goes with the session.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from uuid import uuid4
+
+from whorl.hosts.spark.deployment import Deployment
+from whorl.hosts.spark.layout import Layout, new_token
+from whorl.hosts.spark.session import check_session
+from whorl.logical.intake import Compile, Intake
+from whorl.logical.plan import LogicalPlan
+from whorl.model.delta import Epoch
+from whorl.model.limits import Limits
+from whorl.model.report import EpochReport
+from whorl.model.values import Row
+from whorl.physical.lower import lower_plan
+
+_SAVE_EVERY = 100  # epochs between two saved states
+
+
+class SparkHost:
+    """Makes hosts on a Spark session. The session is pyspark's, hence Any."""
+
+    def __init__(
+        self,
+        spark: Any,
+        *,
+        partitions: int | None = None,
+        strategy: str = "auto",
+        folder: str | PathLike[str] | None = None,
+    ) -> None:
+        """Say where: ``partitions`` are as many as Spark has cores, unless given; ``folder`` is one that all share."""
+        self._context = check_session(spark)
+        self._partitions = self._context.defaultParallelism if partitions is None else partitions
+        self._strategy = strategy
+        self._folder = folder
+
+    def __call__(self, compile_plan: Compile, limits: Limits) -> SparkPartitions:
+        """Start a program."""
+        folder = Path(tempfile.mkdtemp(prefix="whorl-", dir=self._folder))
+        deployment = Deployment(self._context, Layout(folder), uuid4().hex, self._partitions, limits)
+        return SparkPartitions(compile_plan, self._strategy, deployment)
+
+
+class SparkPartitions:
+    """Maintains the views of a program in partitions that live in Spark's workers."""
+
+    def __init__(self, compile_plan: Compile, strategy: str, deployment: Deployment) -> None:
+        self._intake = Intake(compile_plan, columnar=True)
+        self._strategy = strategy
+        self._deployment = deployment
+        deployment.use(lower_plan(self._intake.plan, strategy))
+        weakref.finalize(self, shutil.rmtree, deployment.layout.folder, ignore_errors=True)
+
+    @property
+    def plan(self) -> LogicalPlan:
+        """The plan as far as types are known."""
+        return self._intake.plan
+
+    @property
+    def time(self) -> int | None:
+        """The event time reached, None before the first."""
+        return self._intake.time
+
+    def rows(self, view: str) -> set[Row]:
+        """Return the rows of a view as of the last epoch."""
+        return self._deployment.rows(view)
+
+    def commit(self, epoch: Epoch) -> EpochReport:
+        """Apply one epoch; on an error nothing of it is kept, in no partition."""
+        started = perf_counter()
+        checked = self._intake.take(epoch)
+        deployment = self._deployment
+        token = new_token(epoch.number)
+        before, plan = deployment.history, deployment.plan
+        try:
+            if checked.plan is not self._intake.plan:
+                deployment.move(lower_plan(checked.plan, self._strategy), epoch.number)
+            deployment.log(token, checked.time, checked.changes, checked.batches)
+            stepped = deployment.step(token, checked.time, save=len(deployment.history.tokens) % _SAVE_EVERY == 0)
+        except BaseException:
+            if deployment.plan is not plan:
+                deployment.use(plan)
+            deployment.history = before
+            raise
+        deployment.keep(stepped)
+        self._intake.keep(checked)
+        if stepped.saved:
+            deployment.prune()
+        return stepped.report(epoch.time, perf_counter() - started)

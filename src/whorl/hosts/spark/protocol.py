@@ -1,0 +1,85 @@
+"""What the driver asks of every partition, and what each answers.
+
+A request travels as a property of the job, so the job itself is the same in every epoch and is planned once. It says
+how the state that is meant came about (`history`, oldest first), so that a worker that has it, has an older one, or has
+none comes to the same state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from whorl.diagnostics.errors import UserError
+from whorl.hosts.spark.layout import Layout
+from whorl.kernel.partition import StepResult
+from whorl.model.values import Row
+
+PROPERTY = "whorl.request"
+STEP, ROWS, FACTS, IDLE = "step", "rows", "facts", "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One thing that all partitions do.
+
+    `history` starts with the oldest state that can still be had, and ends with the state to start from; each token
+    between names an entry of the log. `snapshots` are those of them whose state was saved. `origin` tells partitions
+    that started from the facts of others where those are, and which relations were split.
+    """
+
+    do: str
+    deployment: str
+    folder: str
+    plan: str
+    partitions: int
+    history: Sequence[str]
+    snapshots: Sequence[str] = ()
+    origin: Origin | None = None
+    entry: str = ""
+    view: str = ""
+    emit: str = "rows"  # where the changes of views go: `rows` in the reply, or `files`
+    save: bool = False  # whether the state to start from is saved first
+    durable: bool = False
+
+    @property
+    def layout(self) -> Layout:
+        """The folder."""
+        return Layout(Path(self.folder))
+
+    def to_json(self) -> str:
+        """Return the request as text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Request:
+        """Read a request."""
+        fields = json.loads(text)
+        origin = fields.pop("origin")
+        return cls(**fields, origin=None if origin is None else Origin(**origin))
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Base facts of partitions of another plan: their token, their number, and the relations that were split."""
+
+    token: str
+    partitions: int
+    split: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one partition answers. An error of the user's is an answer too: asking again would not help."""
+
+    number: int
+    process: int
+    result: StepResult | None = None
+    changed: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # rows inserted and deleted, by view
+    rows: Sequence[Row] = ()
+    state_bytes: int = 0
+    caught_up: int = 0  # entries of the log applied before
+    restored: bool = False  # whether the state came from files
+    error: UserError | None = None

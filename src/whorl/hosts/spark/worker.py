@@ -1,0 +1,90 @@
+"""What runs in a worker: one request for one partition.
+
+A task is a function of the request alone: state and input come from the worker's memory or from files, and are the same
+either way. So a task that is tried again, or twice at a time, does no harm.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from pyspark import TaskContext
+
+from whorl.diagnostics.errors import UserError
+from whorl.hosts.spark.layout import epoch_of
+from whorl.hosts.spark.protocol import FACTS, IDLE, PROPERTY, ROWS, STEP, Reply, Request
+from whorl.hosts.spark.residents import Resident, resident_for, save_facts, save_state
+from whorl.hosts.spark.shares import read_share
+from whorl.hosts.spark.view_files import write_changes
+
+
+def run_task(numbers: Iterable[int]) -> Iterator[Reply]:
+    """Answer the request of the job for the partitions of this task."""
+    context = TaskContext.get()
+    assert context is not None, "runs in a task"
+    request = Request.from_json(context.getLocalProperty(PROPERTY) or "")
+    for number in numbers:
+        yield answer(request, number)
+
+
+def answer(request: Request, number: int) -> Reply:
+    """Do what is asked for one partition."""
+    if request.do == IDLE:
+        return Reply(number, os.getpid())
+    try:
+        resident = resident_for(request, number)
+        if request.do == STEP:
+            return _step(request, resident)
+        partition = resident.partition
+        if request.do == ROWS:
+            name = next(each.relation for each in partition.plan.outputs if each.name == request.view)
+            speaks = number == 0 or partition.plan.split_column(name) is not None
+            return _reply(resident, rows=tuple(partition.rows(request.view)) if speaks else ())
+        assert request.do == FACTS, f"nobody asks for {request.do}"
+        save_facts(request, partition)
+        return _reply(resident)
+    except UserError as error:
+        return Reply(number, os.getpid(), error=error)
+
+
+def _step(request: Request, resident: Resident) -> Reply:
+    if resident.prepared is not None:
+        return resident.prepared[1]
+    if request.save:
+        save_state(request, resident.partition)
+    partition = resident.partition
+    time, batches = read_share(request.layout.entry(request.entry), partition.number)
+    result = partition.prepare((), time, batches, decode=request.emit == "rows")
+    try:
+        reply = _reply(resident, result=result, changed=_emit(request, resident))
+    except BaseException:
+        partition.roll_back()
+        raise
+    resident.prepared = (request.entry, reply)
+    return reply
+
+
+def _emit(request: Request, resident: Resident) -> dict[str, tuple[int, int]]:
+    """Write the changes of the views, if they go to files."""
+    if request.emit != "files":
+        return {}
+    changed: dict[str, tuple[int, int]] = {}
+    for output in resident.partition.plan.outputs:
+        folder = request.layout.staging / request.entry / output.name
+        counts = write_changes(folder, resident.partition, output, epoch_of(request.entry), durable=request.durable)
+        if any(counts):
+            changed[output.name] = counts
+    return changed
+
+
+def _reply(resident: Resident, **found: object) -> Reply:
+    partition = resident.partition
+    return Reply(
+        partition.number,
+        os.getpid(),
+        state_bytes=partition.nbytes,
+        caught_up=resident.caught_up,
+        restored=resident.restored,
+        **found,  # type: ignore[arg-type]
+    )

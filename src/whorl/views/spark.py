@@ -1,0 +1,99 @@
+"""Programs over Spark's data frames, as Python sees them: `whorl.evaluate` and `whorl.stream`.
+
+Sessions, frames and queries of Spark are typed Any here: pyspark belongs to `whorl.hosts.spark`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whorl.connectors.programs import open_program
+from whorl.diagnostics.errors import UserError
+from whorl.hosts.spark.epochs import CommittedEpoch, print_epoch
+from whorl.hosts.spark.evaluate import evaluate_frames
+from whorl.hosts.spark.program import GivenProgram
+from whorl.hosts.spark.stream import StreamOptions, StreamQuery, start_stream
+from whorl.model.limits import Limits
+from whorl.views.session import declared_names, read_functions
+
+if TYPE_CHECKING:
+    from whorl.views.session import Functions
+
+CONSOLE = "console"
+
+
+def evaluate(
+    spark: Any,
+    program: str | PathLike[str],
+    inputs: Mapping[str, Any],
+    *,
+    event_time: Mapping[str, str] | None = None,
+    functions: Functions = (),
+    strategy: str = "auto",
+    limits: Limits | None = None,
+    partitions: int | None = None,
+    folder: str | PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """Return the views of a program over data frames, each as a data frame.
+
+    ``inputs`` has a frame for each base relation. ``event_time`` names the column that is a stream's timestamp, where
+    names and order do not tell. ``folder`` is for the files in between: on several machines, one that they share.
+    """
+    return evaluate_frames(
+        spark,
+        _given(program, functions),
+        inputs,
+        event_time or {},
+        partitions=partitions,
+        strategy=strategy,
+        limits=limits or Limits(),
+        folder=folder,
+    )
+
+
+def stream(
+    spark: Any,
+    program: str | PathLike[str],
+    inputs: Mapping[str, Any],
+    *,
+    checkpoint: str | PathLike[str],
+    event_time: Mapping[str, str] | None = None,
+    functions: Functions = (),
+    strategy: str = "auto",
+    limits: Limits | None = None,
+    partitions: int | None = None,
+    on_epoch: Callable[[CommittedEpoch], None] | str | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    snapshot_every: int = 50,
+    name: str | None = None,
+) -> StreamQuery:
+    """Start a query that maintains the views of a program over streaming data frames.
+
+    ``inputs`` has a frame for each base relation, at least one of them streaming; a column `op` tells insertions (`+`)
+    from deletions (`-`). ``checkpoint`` is the folder of the state: the same folder goes on where it was. ``on_epoch``
+    is called for each epoch that counts, at least once; `console` prints them. ``trigger`` is Spark's, as a dict.
+    """
+    if isinstance(on_epoch, str) and on_epoch != CONSOLE:
+        raise UserError("E816", None, found=on_epoch)
+    if snapshot_every < 1:
+        raise UserError("E817", None, found=snapshot_every)
+    listener = print_epoch if on_epoch == CONSOLE else on_epoch
+    options = StreamOptions(
+        Path(checkpoint),
+        strategy,
+        limits or Limits(),
+        partitions,
+        trigger,
+        snapshot_every,
+        name,
+        () if listener is None or isinstance(listener, str) else (listener,),
+    )
+    return start_stream(spark, _given(program, functions), inputs, event_time or {}, options)
+
+
+def _given(program: str | PathLike[str], functions: Functions) -> GivenProgram:
+    source = open_program(program)
+    return GivenProgram(source, read_functions(functions), declared_names(source))

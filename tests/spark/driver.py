@@ -1,0 +1,43 @@
+"""A driver in a process of its own, to be killed: it follows a folder until all files are in the views.
+
+`python -m tests.spark.driver FOLDER` reads `FOLDER/in` and keeps `FOLDER/ckpt`. It writes each epoch that it is told of
+to `FOLDER/told`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import whorl
+from tests.spark.conftest import SETTINGS
+from tests.spark.feeding import REACH
+
+SCHEMA = "op string, x string, y string"
+
+
+def main(folder: Path) -> None:
+    spark = whorl.spark_session("local[2]", SETTINGS)
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
+
+    def tell(epoch: object) -> None:
+        with (folder / "told").open("a") as file:
+            file.write(f"{epoch.number}\n")  # type: ignore[attr-defined]
+
+    query = whorl.stream(
+        spark,
+        REACH,
+        {"link": frame},
+        checkpoint=folder / "ckpt",
+        partitions=2,
+        trigger={"availableNow": True},
+        snapshot_every=3,
+        on_epoch=tell,
+    )
+    query.awaitTermination()
+    query.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
