@@ -62,7 +62,7 @@ def test_graphs_have_the_size_and_the_shape_they_promise() -> None:
 def test_the_seed_decides_the_workload(name: str) -> None:
     def rows(seed: int) -> list[tuple[object, ...]]:
         epochs = build_epochs(BY_NAME[name].build(seed, quick=True))
-        return [change.row for epoch in epochs for change in epoch.changes]
+        return [row for epoch in epochs for batch in epoch.batches for row in batch.rows()]
 
     assert rows(1) == rows(1)
     if name not in ("closure-chain", "closure-grid"):

@@ -46,8 +46,11 @@ def counts_text(counts: InputCounts) -> str:
 
 
 def work_text(work: Work) -> str:
-    """Return what maintaining the views took."""
-    return ", ".join(f"{getattr(work, field)} {name}" for field, name in _WORK.items())
+    """Return what maintaining the views took; what deletion did only where there was any."""
+    parts = [f"{getattr(work, field)} {name}" for field, name in _WORK.items()]
+    if work.doubted:
+        parts.append(f"{work.doubted} doubted, {work.fallen} fallen, {work.returned} returned")
+    return ", ".join(parts)
 
 
 def bytes_text(count: int) -> str:

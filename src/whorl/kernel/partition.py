@@ -23,6 +23,7 @@ from whorl.kernel.state.owner import Owner
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.kernel.strategies import build_strategy
 from whorl.kernel.strategies.elastic import Elastic
+from whorl.kernel.strategies.fixpoint import Fixpoint
 from whorl.kernel.strategies.stratum import Renumbered, Strategy, Stratum
 from whorl.model.batch import Batch, Values
 from whorl.model.delta import Change, Delta
@@ -298,8 +299,10 @@ class Partition:
 
     @property
     def nbytes(self) -> int:
-        """The memory that rows, tables, indexes and labels take."""
-        return sum(relation.nbytes for relation in self.state.relations.values())
+        """The memory that rows, tables, indexes, labels and frontiers take, and what strategies keep beside them."""
+        kept = sum(relation.nbytes for relation in self.state.relations.values())
+        kept += sum(frontier.nbytes for frontier in self.state.frontiers.values())
+        return kept + sum(s.nbytes for s in self.strategies if isinstance(s, Fixpoint | Elastic))
 
 
 def _cost(stratum: PhysicalStratum, strategy: Strategy, seconds: float) -> StratumCost:

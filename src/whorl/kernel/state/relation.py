@@ -270,14 +270,23 @@ class StoredRelation:
         return out[: rowset.select_changed(changed, self.arrays, wanted, out)]
 
     def settle(self) -> tuple[Ints, Ints]:
-        """Close the epoch; return the numbers of rows that appeared and vanished."""
-        changed = self.changed()
-        self._changed = []
+        """Close the epoch; return the numbers of rows that appeared and vanished.
+
+        What was noted is gone through part by part and overwritten, so that a large epoch is not held several times.
+        """
+        parts, self._changed = self._changed[::-1], []
         self.lowered = False
-        appeared, vanished = np.empty(len(changed), np.int64), np.empty(len(changed), np.int64)
-        both = rowset.settle(changed, self.arrays, appeared, vanished)
-        self.living += (both >> 32) - (both & 0xFFFFFFFF)
-        return appeared[: both >> 32], vanished[: both & 0xFFFFFFFF]
+        appeared: list[Ints] = []
+        vanished: list[Ints] = []
+        while parts:
+            part = parts.pop()
+            gone = np.empty(len(part), np.int64)
+            both = rowset.settle(part, self.arrays, part, gone)
+            appeared.append(part[: both >> 32])
+            vanished.append(gone[: both & 0xFFFFFFFF].copy())
+        came, went = _concatenate(appeared), _concatenate(vanished)
+        self.living += len(came) - len(went)
+        return came, went
 
     def drop(self, wasted: Mask) -> None:
         """Forget rows for good; the others get new numbers, in their order."""

@@ -30,6 +30,7 @@ class Derivations(Support):
 
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
+        self.follow_returned = True  # their derivations went when they fell
         self._make_stores()
 
     def resume(self) -> None:

@@ -32,6 +32,8 @@ class Rederive(Fixpoint):
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
         self.fresh = True
+        # Whether what follows from rows that came back must be gone through again: other rows may be best now.
+        self.follow_returned = bool(stratum.best or stratum.frontiers)
 
     def reset(self) -> None:
         """Derive again from nothing at the next step."""
@@ -186,7 +188,7 @@ class Rederive(Fixpoint):
                 back += len(grown[name][0])
             left = {name: numbers[~self.stratum.relation(name).is_alive(numbers)] for name, numbers in left.items()}
             left = {name: numbers for name, numbers in left.items() if len(numbers)}
-            if self.stratum.best or self.stratum.frontiers or not back or sum(map(len, left.values())) > back:
+            if self.follow_returned or not back or sum(map(len, left.values())) > back:
                 return grown
         return self.nothing()
 
