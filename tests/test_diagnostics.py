@@ -23,6 +23,7 @@ ROOT = HERE.parent
 SHOWN_IN = (
     "spark/test_errors.py",
     "spark/test_recovery.py",
+    "spark/test_run.py",
     "test_partitions.py",
     "test_run.py",
     "test_session.py",

@@ -17,7 +17,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.task.maxFailures": "4",
     # One compiler is enough for short tests, and starts sooner.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 

@@ -122,8 +122,21 @@ def run(
     ] = None,
     functions: FunctionsOption = None,
     strategy: StrategyOption = "auto",
-    partitions: PartitionsOption = 1,
-    host: Annotated[str, typer.Option("--host", metavar="NAME", help="Where it runs: local.")] = "local",
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions", min=1, metavar="N", help="Parts that the state is split into; 1, or Spark's cores."
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option("--host", metavar="NAME", help="Where it runs: local or spark.")] = "local",
+    master: Annotated[str, typer.Option("--master", metavar="URL", help="Spark's master.")] = "local[*]",
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on with files that come into the input folders.")
+    ] = False,
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", metavar="DIR", help="Where --follow keeps state, to go on from.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="With --follow: end when all files are in the views.")] = False,
     verify: VerifyOption = False,
     as_json: JsonOption = False,
     without: WithoutOption = None,
@@ -132,9 +145,6 @@ def run(
     max_depth: MaxDepthOption = None,
 ) -> None:
     """Files in, views out: CSV, JSON lines or Parquet, as one epoch or as many."""
-    if host != "local":
-        message = f"{host} is no host; there is local"
-        raise typer.BadParameter(message, param_hint="--host")
     from whorl.cli.compiling import load_kernel
     from whorl.cli.explain import check_rewrites
 
@@ -143,23 +153,32 @@ def run(
     from whorl.cli.run import RunOptions, run_program
 
     limits = _limits(max_rounds, max_tuples, max_depth)
-    run_program(
-        RunOptions(
-            program,
-            inputs or [],
-            output,
-            emit,
-            view,
-            every,
-            strategy,
-            partitions,
-            verify,
-            functions,
-            limits,
-            without or [],
-            as_json,
-        )
+    options = RunOptions(
+        program,
+        inputs or [],
+        output,
+        emit,
+        view,
+        every,
+        strategy,
+        partitions,
+        verify,
+        functions,
+        limits,
+        without or [],
+        as_json,
+        host,
+        master,
+        follow,
+        checkpoint,
+        once,
     )
+    if not follow:
+        run_program(options)
+        return
+    from whorl.cli.follow import follow_program
+
+    follow_program(options)
 
 
 @app.command()

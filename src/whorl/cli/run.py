@@ -12,6 +12,7 @@ from time import perf_counter
 
 import typer
 
+import whorl
 from whorl.analysis.durations import UNITS
 from whorl.cli.bars import progress_bar
 from whorl.cli.reports import Totals
@@ -24,10 +25,11 @@ from whorl.hosts.verified import verified
 from whorl.logical.compile import compile_program
 from whorl.model.limits import Limits
 from whorl.model.types import Type
-from whorl.views.session import Session, host_for
+from whorl.views.session import HostFactory, Session, host_for
 
 PHASES = ("compile", "read", "input", "maintain", "output", "evaluate", "write")
 EMITS = ("snapshot", "changes", "both")
+HOSTS = ("local", "spark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +43,31 @@ class RunOptions:
     view: str | None = None
     every: str | None = None
     strategy: str = "auto"
-    partitions: int = 1
+    partitions: int | None = None
     verify: bool = False
     functions: Path | None = None
     limits: Limits = field(default_factory=Limits)
     without: Sequence[str] = ()
     as_json: bool = False
+    host: str = "local"
+    master: str = "local[*]"
+    follow: bool = False
+    checkpoint: Path | None = None
+    once: bool = False
 
     def __post_init__(self) -> None:
+        if self.host not in HOSTS:
+            message = f"{self.host} is none of {', '.join(HOSTS)}"
+            raise typer.BadParameter(message, param_hint="--host")
+        if self.follow and (self.host != "spark" or self.checkpoint is None):
+            message = "to follow inputs takes --host spark, and a --checkpoint for the state"
+            raise typer.BadParameter(message, param_hint="--follow")
+        if self.follow and (self.output == "-" or self.every or self.verify or self.as_json):
+            message = "it does not go with --output -, --every, --verify or --json"
+            raise typer.BadParameter(message, param_hint="--follow")
+        if not self.follow and (self.once or self.checkpoint is not None):
+            message = "--checkpoint and --once go with --follow"
+            raise typer.BadParameter(message, param_hint="--follow")
         if self.emit not in EMITS:
             message = f"{self.emit} is none of {', '.join(EMITS)}"
             raise typer.BadParameter(message, param_hint="--emit")
@@ -91,10 +110,17 @@ class _Clock:
 
 def _open(options: RunOptions) -> Session:
     source, functions = read_source(options.program), load_functions(options.functions)
-    make = host_for(options.strategy, options.partitions)
+    make = _host(options)
     make = verified(make) if options.verify else make
     host = make(lambda types: compile_program(source, functions, types, without=options.without), options.limits)
     return Session(source, host)
+
+
+def _host(options: RunOptions) -> HostFactory:
+    if options.host == "local":
+        return host_for(options.strategy, options.partitions or 1)
+    spark = whorl.spark_session(options.master)
+    return whorl.SparkHost(spark, partitions=options.partitions, strategy=options.strategy)
 
 
 def _views(session: Session, options: RunOptions) -> list[str]:
@@ -121,12 +147,9 @@ def _read(session: Session, inputs: Sequence[str]) -> list[Feed]:
     targets: dict[str, Target] = {}
     files: list[tuple[str, Path]] = []
     for each in inputs:
-        relation, equals, path = each.partition("=")
-        if not equals or not relation or not path:
-            message = f'{each} does not read as REL=PATH, such as "link=links.csv"'
-            raise typer.BadParameter(message, param_hint="--input")
+        relation, path = parse_input(each)
         targets[relation] = session.target(relation)
-        files.extend((relation, file) for file in find_files(Path(path)))
+        files.extend((relation, file) for file in find_files(path))
     feeds = []
     with progress_bar("reading", sum(file.stat().st_size for _relation, file in files), "bytes") as advance:
         for relation, file in files:
@@ -134,6 +157,15 @@ def _read(session: Session, inputs: Sequence[str]) -> list[Feed]:
             targets[relation] = _learn(targets[relation], feed)
             feeds.append(feed)
     return feeds
+
+
+def parse_input(text: str) -> tuple[str, Path]:
+    """Return the relation and the path that an input names."""
+    relation, equals, path = text.partition("=")
+    if not equals or not relation or not path:
+        message = f'{text} does not read as REL=PATH, such as "link=links.csv"'
+        raise typer.BadParameter(message, param_hint="--input")
+    return relation, Path(path)
 
 
 def _learn(target: Target, feed: Feed) -> Target:

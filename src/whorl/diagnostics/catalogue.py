@@ -358,6 +358,9 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "E816": Entry('on_epoch is a function or "console", not "{found}"'),
     "E817": Entry("the state is saved every epoch or less often, not every {found} epochs", "", "Give 1 or more."),
+    "E818": Entry(
+        '"{path}" is no folder to follow', 'It is the input for "{name}".', "Give a folder that files come into."
+    ),
     "E820": Entry('the folder "{path}" for the state cannot be written', "{reason}."),
     "E821": Entry(
         'the file "{path}" of the log is damaged', "{reason}.", "Restore the file from a copy, or start anew."

@@ -19,7 +19,7 @@ from whorl.connectors.arrow import read_column
 from whorl.connectors.target import Misfit
 from whorl.connectors.text import to_numpy
 from whorl.hosts.routing import owners_of
-from whorl.hosts.spark.lanes import NUMBER, OPERATION, Lane
+from whorl.hosts.spark.lanes import NUMBER, OPERATION, Lane, column_name
 from whorl.hosts.spark.shares import ALL
 from whorl.model.batch import Array, Batch, Values
 from whorl.model.types import Type
@@ -57,14 +57,12 @@ def read_arrivals(table: pa.Table, lanes: Sequence[Lane]) -> Arrived:
     numbers = table.column(NUMBER)
     for number in pc.unique(numbers).to_pylist():
         own = table.filter(pc.equal(numbers, number))
-        arrived.add(_read_lane(own, f"r{number}", lanes[number]))
+        arrived.add(_read_lane(own, number, lanes[number]))
     return arrived
 
 
-def _read_lane(table: pa.Table, name: str, lane: Lane) -> Arrived:
-    held = table.column(name).combine_chunks()
-    held = held.combine_chunks() if isinstance(held, pa.ChunkedArray) else held
-    columns = [pa.chunked_array([each]) for each in held.flatten()][: len(lane.target.types)]
+def _read_lane(table: pa.Table, number: int, lane: Lane) -> Arrived:
+    columns = [table.column(column_name(number, at)) for at in range(len(lane.target.types))]
     signs, reasons = _signs(table.column(OPERATION))
     values: list[Values] = []
     for at, column in enumerate(columns):

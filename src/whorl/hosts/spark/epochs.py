@@ -49,13 +49,13 @@ class CommittedEpoch:
     rows: int
     views: dict[str, tuple[int, int]]
     quarantined: dict[str, int]
+    plan: LogicalPlan = field(repr=False)
     _spark: Any = field(repr=False)
     _layout: Layout = field(repr=False)
-    _plan: LogicalPlan = field(repr=False)
 
     def changes(self, view: str) -> Frame:
         """Return what the epoch did to a view: its columns, `_epoch` and `_op`."""
-        output = find_output(self._plan, view)
+        output = find_output(self.plan, view)
         return read_changes(self._spark, self._layout, output, self.number - 1, self.number)
 
 
@@ -169,9 +169,9 @@ class Epochs:
             manifest.rows,
             dict(manifest.views),
             dict(manifest.misfits),
+            self.plan,
             self.spark,
             self.checkpoint.layout,
-            self.plan,
         )
         for listener in self.listeners:
             listener(epoch)

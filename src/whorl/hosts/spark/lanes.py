@@ -2,7 +2,7 @@
 
 The columns of a frame are matched as those of any table: by the names of the declaration, or by position. Types that
 the program leaves open are those of the frame. Then all inputs become one frame, so that one query reads them all: a
-number that tells the relation, the operation, and for each relation a column that holds its attributes.
+number that tells the relation, the operation, and a column for each attribute of each relation.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _match(target: Target, frame: Frame, event_time: str | None) -> tuple[Matche
     for at, place in enumerate(places):
         name = columns[place]
         expression, kind = _attribute(target, at, name, fields[name])
-        expressions.append(expression.alias(f"c{at}"))
+        expressions.append(expression)
         types.append(kind)
     operation = F.col(OPERATION).cast("string") if has_operation else F.lit("+")
     return Matched(target, frame, tuple(expressions), operation.alias(OPERATION)), types
@@ -133,12 +133,17 @@ def gather(matched: Sequence[Matched], wanted: Callable[[Matched], bool] = lambd
         each.frame.select(
             F.lit(number).alias(NUMBER),
             each.operation,
-            F.struct(*(each.columns or (F.lit(0).alias("c0"),))).alias(f"r{number}"),
+            *(column.alias(column_name(number, at)) for at, column in enumerate(each.columns)),
         )
         for number, each in enumerate(matched)
         if wanted(each)
     ]
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
+
+
+def column_name(number: int, at: int) -> str:
+    """Return the column of the gathered frame for an attribute of an input."""
+    return f"r{number}c{at}"
 
 
 def lanes_of(matched: Sequence[Matched], plan: PhysicalPlan) -> list[Lane]:

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -44,8 +45,10 @@ def spark_session(master: str = "local[*]", settings: Mapping[str, str] | None =
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # so that workers find what the driver has
     builder = SparkSession.builder.master(master).appName("whorl")
+    quiet = Path(__file__).with_name("log4j2.properties")
+    builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{quiet}")
     chosen = {name: value for name, value in SETTINGS.items() if local or not name.startswith("spark.driver.")}
-    for name, value in {**chosen, "spark.log.level": "ERROR", **(settings or {})}.items():
+    for name, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(name, value)
     try:
         with warnings.catch_warnings():
