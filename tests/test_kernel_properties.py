@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.generators import PLAIN, WINDOWED, GeneratedProgram, cases
+from tests.generators.schema import Shape
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
@@ -16,6 +17,8 @@ from whorl.kernel import partition
 from whorl.kernel.state import base
 from whorl.kernel.strategies import elastic, fixpoint
 from whorl.logical.compile import compile_program
+from whorl.logical.intake import DataTypes
+from whorl.logical.plan import LogicalPlan
 from whorl.model.delta import Epoch
 from whorl.model.limits import Limits
 from whorl.oracle.session import Oracle
@@ -25,11 +28,11 @@ Case = tuple[GeneratedProgram, tuple[Epoch, ...]]
 KERNEL = [name for name in STRATEGIES if name != "counting"]  # on its own, counting serves no recursion
 
 
-def _hosts(program: GeneratedProgram, strategy: str, limits: Limits | None = None) -> tuple[Oracle, InProcess]:
+def _hosts(program: GeneratedProgram, strategy: str) -> tuple[Oracle, InProcess]:
     source = Source("generated", program.text)
     return (
-        Oracle(lambda types: compile_program(source, data_types=types), limits),
-        InProcess(lambda types: compile_program(source, data_types=types), limits, strategy),
+        Oracle(lambda types: compile_program(source, data_types=types)),
+        InProcess(lambda types: compile_program(source, data_types=types), None, strategy),
     )
 
 
@@ -59,11 +62,66 @@ def _check_epochs(case: Case, strategy: str) -> None:
             assert kernel.rows(output.name) == oracle.rows(output.name), program.text
 
 
-@pytest.mark.parametrize("strategy", KERNEL)
-@settings(max_examples=80)
+def _check_all(case: Case) -> None:
+    """After every epoch, by every strategy that serves the program, and in 2 and 7 partitions."""
+    program, epochs = case
+    source = Source("generated", program.text)
+
+    def compiled(types: DataTypes) -> LogicalPlan:
+        return compile_program(source, data_types=types)
+
+    oracle = Oracle(compiled)
+    kernels: dict[tuple[str, int], InProcess] = {}
+    for strategy, partitions in [*((name, 1) for name in KERNEL), ("auto", 2), ("auto", 7)]:
+        try:
+            kernels[strategy, partitions] = InProcess(compiled, None, strategy, partitions=partitions)
+        except UserError as refused:
+            assert refused.code == "E402"
+            assert strategy not in ("auto", "recompute")
+    for epoch in epochs:
+        try:
+            expected = oracle.commit(epoch)
+        except UserError as refused:
+            for name, kernel in kernels.items():
+                with pytest.raises(UserError) as also:
+                    kernel.commit(epoch)
+                assert also.value.code in (refused.code, "E402"), (name, program.text)
+            return
+        for name, kernel in list(kernels.items()):
+            try:
+                found = kernel.commit(epoch)
+            except UserError as refused:  # known types may tell that a strategy does not serve the program after all
+                assert refused.code == "E402", (name, program.text)
+                assert name[0] not in ("auto", "recompute")
+                del kernels[name]
+                continue
+            assert dict(found.deltas) == dict(expected.deltas), (name, program.text)
+            assert found.counts == expected.counts, (name, program.text)
+            for output in oracle.plan.outputs:
+                assert kernel.rows(output.name) == oracle.rows(output.name), (name, program.text)
+
+
+@settings(max_examples=150)
 @given(case=cases(PLAIN))
-def test_kernel_equals_the_reference(case: Case, strategy: str) -> None:
-    _check(case, strategy)
+def test_every_strategy_equals_the_reference(case: Case) -> None:
+    _check_all(case)
+
+
+@settings(max_examples=150)
+@given(case=cases(WINDOWED))
+def test_every_strategy_equals_the_reference_in_windows(case: Case) -> None:
+    _check_all(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [PLAIN, WINDOWED], ids=["plain", "windowed"])
+def test_every_strategy_equals_the_reference_at_length(shape: Shape) -> None:
+    @settings(max_examples=2_500)
+    @given(case=cases(shape))
+    def check(case: Case) -> None:
+        _check_all(case)
+
+    check()
 
 
 @settings(max_examples=100)
@@ -97,25 +155,6 @@ def test_sweeping_dead_rows_changes_nothing(case: Case, strategy: str) -> None:
         patch.setattr(base, "SPARE", 0)
         patch.setattr(partition, "SPARE", 0)
         _check(case, strategy)
-
-
-@pytest.mark.parametrize("strategy", KERNEL)
-@settings(max_examples=80)
-@given(case=cases(WINDOWED))
-def test_kernel_equals_the_reference_in_windows(case: Case, strategy: str) -> None:
-    _check(case, strategy)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("strategy", KERNEL)
-@pytest.mark.parametrize("shape", [PLAIN, WINDOWED], ids=["plain", "windowed"])
-def test_kernel_equals_the_reference_at_length(shape: object, strategy: str) -> None:
-    @settings(max_examples=1_000)
-    @given(case=cases(shape))  # type: ignore[arg-type]
-    def check(case: Case) -> None:
-        _check(case, strategy)
-
-    check()
 
 
 @settings(max_examples=60)

@@ -248,14 +248,16 @@ class Pipeline:
 
     def run(self, batch: Ints, needs: Sequence[int]) -> Iterator[Ints]:
         """Yield the chunks that a batch leads to."""
-        return self._from(0, batch, needs)
+        return self._operators[0].chunks(batch, needs) if len(self._operators) == 1 else self._from(0, batch, needs)
 
     def _from(self, at: int, batch: Ints, needs: Sequence[int]) -> Iterator[Ints]:
         if at == len(self._operators):
             yield batch
-            return
-        for chunk in self._operators[at].chunks(batch, needs):
-            yield from self._from(at + 1, chunk, needs)
+        elif at == len(self._operators) - 1:
+            yield from self._operators[at].chunks(batch, needs)
+        else:
+            for chunk in self._operators[at].chunks(batch, needs):
+                yield from self._from(at + 1, chunk, needs)
 
 
 class Arrange:
