@@ -21,6 +21,7 @@ from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.stratum import Resumable, Stratum
 
 _GIVE_UP = 0.5  # of the cost of deriving everything
+_FIRST_TIME = 2.0  # likewise, when indexes are built on the way
 _WORTH_TRYING = 0.5  # following costs so much of deriving everything that another way may be better
 _TRIAL = 3  # epochs
 _PATIENCE = 8  # epochs derived again before following is tried again, then twice as many, ...
@@ -35,6 +36,7 @@ class _Arm:
     """One way of following changes, and what it has cost."""
 
     strategy: Rederive
+    started: bool = False  # whether changes were followed once, and the indexes for it built
     costs: dict[Size, float] = field(default_factory=dict)
     recent: list[float] = field(default_factory=list)
 
@@ -52,7 +54,7 @@ class _Arm:
     def learn(self, size: Size, seconds: float) -> None:
         """Remember a cost."""
         known = self.costs.get(size)
-        if known is not None:  # the first time may include building indexes: forget what was much dearer quickly
+        if known is not None:  # forget quickly what was much dearer
             seconds = min(_TRUST * known + (1 - _TRUST) * seconds, 2 * seconds)
         self.costs[size] = seconds
         self.recent = [*self.recent[1 - _TRIAL :], seconds]
@@ -117,7 +119,7 @@ class Elastic:
         if self._labelled:
             self._arms[self._current].strategy.renumbered()
         else:
-            self._fresh = True
+            self._stratum.resume()
 
     def step(self) -> None:
         """Bring the stratum up to date, in the way that is predicted to cost less."""
@@ -180,13 +182,14 @@ class Elastic:
     def _follow(self, arm: _Arm, size: Size) -> None:
         self.how = "followed"
         started = thread_time()
-        limit = None if self._scratch is None else max(_GIVE_UP * self._scratch, _NEGLIGIBLE)
+        patience = _GIVE_UP if arm.started else _FIRST_TIME
+        limit = None if self._scratch is None else max(patience * self._scratch, _NEGLIGIBLE)
         arm.strategy.deadline = None if limit is None else started + limit
         try:
             arm.strategy.follow_changes()
         except TooLong:
             assert limit is not None, "without a limit nothing takes too long"
-            arm.learn(size, 2.5 * limit)
+            arm.learn(size, 2.5 * max(_GIVE_UP * (self._scratch or 0.0), _NEGLIGIBLE))
             arm.strategy.deadline = None
             self._derive(labels=True)
             self.how = "given up, derived again"
@@ -195,8 +198,10 @@ class Elastic:
         finally:
             arm.strategy.deadline = None
         self._derived_in_a_row = 0
-        arm.learn(size, thread_time() - started)
-        self._consider_others(arm)
+        if arm.started:
+            arm.learn(size, thread_time() - started)
+            self._consider_others(arm)
+        arm.started = True
 
     def _consider_others(self, arm: _Arm) -> None:
         """Try another way for some epochs if this one is dear, and go back if it is no better."""

@@ -133,9 +133,11 @@ class Stratum:
             frontier.clear()
 
     def resume(self) -> None:
-        """Go on from rows that were saved."""
+        """Go on from rows that were saved, or have got other numbers."""
         for best in self.best.values():
             best.resume()
+        for frontier in self.frontiers.values():
+            frontier.resume()
 
     def types(self, name: str) -> list[Type]:
         """Return the column types of a relation."""
