@@ -252,31 +252,43 @@ def why(
 
 @app.command()
 def demo(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which demo: network.")] = "network",
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="How many epochs to run.")] = 15,
-    seed: Annotated[int, typer.Option("--seed", help="Another network, other failures.")] = 29,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Which demo: network, sensors, rides or citations.")
+    ] = "network",
+    epochs: Annotated[int, typer.Option("--epochs", min=1, metavar="N", help="How many epochs to run.")] = 12,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Another world, other events.", show_default=False)
+    ] = None,
+    host: Annotated[str, typer.Option("--host", metavar="NAME", help="Where it runs: spark or local.")] = "spark",
     plain: Annotated[bool, typer.Option("--plain", help="Bare lines: no colour, no tables, no pauses.")] = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option("--keep", metavar="DIR", help="Keep it all: program, input, changes, state and picture."),
+    ] = None,
     save: Annotated[
-        Path | None, typer.Option("--save", metavar="DIR", help="Write the program and its input there instead.")
+        Path | None, typer.Option("--save", metavar="DIR", help="Run nothing; write the program and its input.")
     ] = None,
 ) -> None:
-    """Watch views follow a small generated network whose links fail and recover."""
+    """Watch views follow a small generated world, live on Spark."""
     from rich.console import Console
 
-    from whorl.cli.demo import DEMOS, run_demo, save_demo
+    from whorl.cli.compiling import load_kernel
 
-    if name not in DEMOS:
-        message = f"{name} is no demo; there is {', '.join(DEMOS)}"
+    load_kernel()
+    from whorl.cli.demos.run import HOSTS, SCENARIOS, DemoOptions, run_demo, save_demo
+
+    if name not in SCENARIOS:
+        message = f"{name} is no demo; there are {', '.join(SCENARIOS)}"
         raise typer.BadParameter(message, param_hint="NAME")
+    if host not in HOSTS:
+        message = f"{host} is no host; there are {', '.join(HOSTS)}"
+        raise typer.BadParameter(message, param_hint="--host")
+    seed = SCENARIOS[name].seed if seed is None else seed
     if save is not None:
-        try:
-            save_demo(save, epochs, seed)
-        except OSError as error:
-            message = f"{save} cannot be written: {error.strerror or error}"
-            raise typer.BadParameter(message, param_hint="--save") from None
-        typer.echo(f"wrote {save / 'network.dl'} and {save / 'network.deltas'}")
-        return
-    run_demo(Console(), epochs, seed, plain=plain)
+        program, deltas = save_demo(DemoOptions(name, epochs, seed, keep=save))
+        typer.echo(f"wrote {program} and {deltas}")
+    elif not run_demo(Console(), DemoOptions(name, epochs, seed, host, plain, keep)):
+        raise typer.Exit(130)
 
 
 def _limits(rounds: int | None, tuples: int | None, depth: int | None) -> Limits:

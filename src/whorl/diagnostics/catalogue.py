@@ -380,6 +380,11 @@ CATALOGUE: dict[str, Entry] = {
         "They run {python}.",
         "Install Whorl there, or let PYSPARK_PYTHON name a Python that has it before the session starts.",
     ),
+    "E841": Entry('"{path}" cannot be written', "{reason}.", "Start the demo elsewhere, or name a folder with --keep."),
+    "E842": Entry('the folder "{path}" holds an earlier run', "", "Name another folder, or remove this one."),
+    "E843": Entry(
+        "the demo cannot start on Spark: {reason}", "{detail}", "{hint} Or run it in this process: --host local."
+    ),
 }
 
 SECTIONS = {
