@@ -129,26 +129,63 @@ def rehash(relation):  # type: ignore[no-untyped-def]
             table[place] = np.int64(hashes[line - low] & _TAG) | (line + 1)
 
 
-@kernel(types.void(INTS, INTS, INT))
-def spread(old, table, bits):  # type: ignore[no-untyped-def]
-    """Move the entries of a table into a larger one, which must be free.
+@kernel(INT(INTS, INT, INT, INTS))
+def spread(table, old, bits, first):  # type: ignore[no-untyped-def]
+    """Spread the entries of a table that was ``old`` long and has grown at its end; tell whether that went well.
 
-    An entry's place is the upper bits of its hash, so that both tables are walked from one end to the other.
+    An entry's place is the upper bits of its hash, so entries move towards the end, from the last one on, never behind
+    one that has still to move. The ``first`` ones, which may stand far from where they belong, wait until the end.
     """
     mask = table.size - 1
     shift = np.uint64(64 - bits)
-    for at in range(old.size):
-        entry = old[at]
+    for at in range(first.size):
+        first[at] = table[at]
+        table[at] = 0
+    for at in range(old - 1, first.size - 1, -1):
+        entry = table[at]
+        if entry != 0:
+            place = np.int64(np.uint64(entry) >> shift)
+            if place < at:
+                return 0
+            table[at] = 0
+            while table[place] != 0:
+                place = (place + 1) & mask
+            table[place] = entry
+    for at in range(first.size):
+        entry = first[at]
         if entry != 0:
             place = np.int64(np.uint64(entry) >> shift)
             while table[place] != 0:
                 place = (place + 1) & mask
             table[place] = entry
+    return 1
+
+
+@inlined
+def search(batch, line, place, tag, relation, narrow, double):  # type: ignore[no-untyped-def]
+    """Look from a place of the table on for the row that equals a line; return its number or -1, and the place."""
+    rows, _flags, table, _meta = relation
+    mask = table.size - 1
+    entry = np.uint64(table[place])
+    while entry != 0:
+        if entry & _TAG == tag:
+            row = np.int64(entry & ~_TAG) - 1
+            if double:
+                if rows[row, 0] == (batch[line, 0] << 32) | batch[line, 1]:
+                    return row, place
+            elif equal_row(batch, line, rows, row, narrow):
+                return row, place
+        place = (place + 1) & mask
+        entry = np.uint64(table[place])
+    return np.int64(-1), place
 
 
 @part
 def find_block(batch, low, high, relation, hashes, places, out):  # type: ignore[no-untyped-def]
-    """Put the numbers of the rows that equal some lines into ``out``, from its start, -1 where there is none."""
+    """Put the numbers of the rows that equal some lines into ``out``, from its start, -1 where there is none.
+
+    The searches ended at ``places``. Return whether all values can be stored in this width.
+    """
     rows, _flags, table, meta = relation
     mask = table.size - 1
     shift = np.uint64(64 - meta[BITS])
@@ -170,22 +207,10 @@ def find_block(batch, low, high, relation, hashes, places, out):  # type: ignore
         if entry != 0:
             prefetch(rows, (np.int64(entry & ~_TAG) - 1) * words)
     for line in range(low, high):
-        tag = hashes[line - low] & _TAG
-        place = places[line - low]
-        row = np.int64(-1)
-        entry = np.uint64(table[place])
-        while entry != 0:
-            if entry & _TAG == tag:
-                row = np.int64(entry & ~_TAG) - 1
-                if double:
-                    if rows[row, 0] == (batch[line, 0] << 32) | batch[line, 1]:
-                        break
-                elif equal_row(batch, line, rows, row, narrow):
-                    break
-                row = np.int64(-1)
-            place = (place + 1) & mask
-            entry = np.uint64(table[place])
-        out[line - low] = row if storable or fits(batch, line, narrow) else -1
+        at = line - low
+        row, places[at] = search(batch, line, places[at], hashes[at] & _TAG, relation, narrow, double)
+        out[at] = row if storable or fits(batch, line, narrow) else -1
+    return storable
 
 
 @kernel(types.void(ROWS, INTS, RELATION, INTS))
@@ -209,57 +234,30 @@ def enter_rows(batch, relation, mode, offers, labels, out, state):  # type: igno
     NUMBER stores it if there is none, without making it alive, and puts its number into ``out``. The others make it
     alive and put the numbers of rows that changed one after the other: ADD those that were not alive, ADOPT likewise
     with the line's offer as their label, RAISE also those whose label is below the offer. `state[0]` is the line to
-    start at, and the line reached: fewer than all if a value needs wider rows. Return how many rows changed. The search
-    is written out, since a call with arrays in it for every line costs more than the search.
+    start at, and the line reached: fewer than all if a value needs wider rows. Return how many rows changed.
     """
     rows, flags, table, meta = relation
-    mask = table.size - 1
-    shift = np.uint64(64 - meta[BITS])
     narrow = meta[NARROW] != 0
     dead = meta[DEAD] != 0
     words = rows.shape[1]
-    single = words == 1
-    double = batch.shape[1] == 2 and single and narrow
+    double = batch.shape[1] == 2 and words == 1 and narrow
     count = meta[COUNT]
     hashes = np.empty(BLOCK, np.uint64)
     places = np.empty(BLOCK, np.int64)
+    found = np.empty(BLOCK, np.int64)
     many = batch.shape[0]
     made = 0
     low = state[0]
     while low < many:
         high = min(many, low + BLOCK)
-        storable = hash_block(batch, low, high, words, narrow, hashes)
-        if not storable:
+        if not find_block(batch, low, high, relation, hashes, places, found):
             break
-        for at in range(high - low):
-            places[at] = np.int64(hashes[at] >> shift)
-            prefetch(table, places[at])
-        for at in range(high - low):
-            tag = hashes[at] & _TAG
-            place = places[at]
-            entry = np.uint64(table[place])
-            while entry != 0 and entry & _TAG != tag:
-                place = (place + 1) & mask
-                entry = np.uint64(table[place])
-            places[at] = place
-            if entry != 0:
-                prefetch(rows, (np.int64(entry & ~_TAG) - 1) * words)
         for line in range(low, high):
-            tag = hashes[line - low] & _TAG
+            row = found[line - low]
             place = places[line - low]
-            row = np.int64(-1)
-            entry = np.uint64(table[place])
-            while entry != 0:
-                if entry & _TAG == tag:
-                    row = np.int64(entry & ~_TAG) - 1
-                    if double:
-                        if rows[row, 0] == (batch[line, 0] << 32) | batch[line, 1]:
-                            break
-                    elif equal_row(batch, line, rows, row, narrow):
-                        break
-                    row = np.int64(-1)
-                place = (place + 1) & mask
-                entry = np.uint64(table[place])
+            tag = hashes[line - low] & _TAG
+            if row < 0 and table[place] != 0:  # an earlier line of the block came to this place
+                row, place = search(batch, line, place, tag, relation, narrow, double)
             if row < 0:
                 row = count
                 table[place] = np.int64(tag) | (row + 1)

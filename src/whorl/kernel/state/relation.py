@@ -17,6 +17,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 ROOM = 0.7
 _SMALL_BITS = 6
+_FIRST = 4096  # entries of a table that wait while it grows
 _SPARSEST, _ANYWAY = 4, 65536  # keys are places of their own while below so many for each row, or this small
 
 
@@ -356,11 +357,18 @@ class StoredRelation:
         if needed > ROOM * (1 << bits):
             while needed > ROOM * (1 << bits):
                 bits += 2 if bits < 18 else 1
-            table = np.zeros(1 << bits, np.int64)
-            rowset.spread(self._table, table, bits)
-            self._table = table
-            self._meta[rowset.BITS] = bits
-            self.arrays = (self._rows, self._flags, self._table, self._meta)
+            self._grow_table(bits)
+
+    def _grow_table(self, bits: int) -> None:
+        """Make the table larger where it is, so that it is never held twice."""
+        old = len(self._table)
+        self.arrays = ()  # type: ignore[assignment]
+        self._table.resize(1 << bits, refcheck=False)
+        self._meta[rowset.BITS] = bits
+        self.arrays = (self._rows, self._flags, self._table, self._meta)
+        if not rowset.spread(self._table, old, bits, np.empty(min(old, _FIRST), np.int64)):
+            self._table[:] = 0
+            rowset.rehash(self.arrays)
 
     def _widen(self) -> None:
         """Give every column a word of its own."""
