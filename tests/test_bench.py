@@ -24,6 +24,7 @@ from whorl.bench.outcome import Outcome, Steps
 from whorl.bench.plot import build_panel, draw, format_seconds
 from whorl.bench.results import CaseResult, Tally
 from whorl.bench.runner import Options, run_apart, run_cases
+from whorl.bench.spark_cases import SPARK_CASES
 from whorl.bench.targets import TARGETS, Figure, Target, Verdict, judge
 from whorl.bench.worker import Job, run_job
 from whorl.bench.workload import CLOSURE, SHORTEST, Workload
@@ -231,7 +232,7 @@ def _result(name: str, **figures: dict[str, float]) -> CaseResult:
 def test_targets_compare_a_figure_or_a_ratio() -> None:
     slides = {"whorl_auto": 6.0, "whorl_recompute": 18.0, "whorl_dred": 4.0, "pathway": 1.0}
     result = _result("window-ranking-dense", **{who: {"slide.cpu": cpu} for who, cpu in slides.items()})
-    found = {verdict.target.text: (verdict.value, verdict.passed) for verdict in judge({result.name: result})}
+    found = {verdict.target.text: (verdict.value, verdict.passed) for verdict in judge({result.name: result}, TARGETS)}
     assert found == {
         "CPU time of a slide, auto against the best strategy": (1.5, False),
         "throughput, auto against recompute": (3.0, True),
@@ -282,7 +283,7 @@ def test_seconds_have_a_unit_that_suits_them() -> None:
 def test_list() -> None:
     run = whorl("bench", "list")
     assert run.code == 0
-    assert re.findall(r"^\S+$", run.out, re.MULTILINE) == list(BY_NAME)
+    assert re.findall(r"^\S+$", run.out, re.MULTILINE) == [*BY_NAME, *(case.name for case in SPARK_CASES)]
     assert "  " + ", ".join(f"whorl {name}" for name in STRATEGIES) in run.out.splitlines()
 
 

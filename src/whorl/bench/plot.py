@@ -10,7 +10,8 @@ from html import escape
 from whorl.bench.results import CaseResult
 
 _FIGURES = ("load.engine", "load.cpu")  # of cases without steps
-_STEPS = ("slide.cpu", "delete.cpu", "insert.cpu")
+_STEPS = ("slide.cpu", "delete.cpu", "insert.cpu", "epoch.wall")
+_ON_SPARK = ("load.wall",)  # where nobody knows of CPU time
 _WIDTH, _LEFT, _RIGHT, _BAR, _HEAD, _GAP = 900, 190, 110, 18, 40, 22
 _OWN, _OTHER = "#2b6cb0", "#a0a0a0"
 
@@ -48,13 +49,17 @@ def build_panel(result: CaseResult) -> Panel | None:
     """Choose what is shown of a case; return None if nothing was measured."""
     found = {tally.contestant: tally.figures for tally in result.tallies if tally.outcomes}
     names = {name for figures in found.values() for name in figures}
-    main = next((name for name in (*_STEPS, *_FIGURES) if name in names), None)
+    main = next((name for name in (*_STEPS, *_FIGURES, *_ON_SPARK) if name in names), None)
     if main is None:
         return None
     other = _FIGURES[1] if main == _FIGURES[0] else main
     bars = [(who, figures.get(main, figures.get(other, 0.0))) for who, figures in found.items()]
-    kind = main.split(".")[0]
-    return Panel(result.name, f"CPU time of one {kind}", tuple(bar for bar in bars if bar[1] > 0))
+    kind, clock = main.split(".")
+    return Panel(
+        result.name,
+        f"{'wall' if clock == 'wall' else 'CPU'} time of one {kind}",
+        tuple(bar for bar in bars if bar[1] > 0),
+    )
 
 
 def _draw_panel(panel: Panel, top: int) -> list[str]:

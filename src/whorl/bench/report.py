@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from whorl.bench.case import Case
-from whorl.bench.cases import CASES
 from whorl.bench.plot import draw
 from whorl.bench.results import CaseResult, describe_machine
 from whorl.bench.runner import Options
@@ -17,13 +16,13 @@ from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.names import suggest
 
 
-def choose_cases(names: Sequence[str]) -> tuple[Case, ...]:
+def choose_cases(names: Sequence[str], cases: Sequence[Case]) -> tuple[Case, ...]:
     """Return the cases whose names are given or start so, all of them if none is given."""
     for name in names:
-        if not any(_chosen(case, name) for case in CASES):
-            known = [case.name for case in CASES]
+        if not any(_chosen(case, name) for case in cases):
+            known = [case.name for case in cases]
             raise UserError("E661", None, name=name, hint=suggest(name, known) or "`whorl bench list` shows the cases.")
-    return tuple(case for case in CASES if not names or any(_chosen(case, name) for name in names))
+    return tuple(case for case in cases if not names or any(_chosen(case, name) for name in names))
 
 
 def _chosen(case: Case, name: str) -> bool:

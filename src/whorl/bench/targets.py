@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from whorl.bench.results import CaseResult
@@ -63,9 +63,9 @@ class Verdict:
         }
 
 
-def judge(results: Mapping[str, CaseResult]) -> list[Verdict]:
+def judge(results: Mapping[str, CaseResult], targets: Sequence[Target]) -> list[Verdict]:
     """Return a verdict for every target of a case that ran."""
-    return [Verdict(target, _value(target, results)) for target in TARGETS if target.case in results]
+    return [Verdict(target, _value(target, results)) for target in targets if target.case in results]
 
 
 def _value(target: Target, results: Mapping[str, CaseResult]) -> float | None:

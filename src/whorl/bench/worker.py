@@ -7,9 +7,9 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from whorl.bench.cases import CASES
 from whorl.bench.contestants import Contestant
 from whorl.bench.outcome import Outcome
+from whorl.bench.suite import find_case
 from whorl.diagnostics.errors import WhorlError
 
 
@@ -36,7 +36,7 @@ class Job:
 
 def run_job(job: Job) -> Outcome:
     """Measure in this process."""
-    case = next(case for case in CASES if case.name == job.case)
+    case = find_case(job.case)
     workload = case.build(job.seed, quick=job.quick).first(job.steps)
     warm_up = case.build(job.seed, quick=True).first(4)
     return job.contestant.measure(workload, warm_up)

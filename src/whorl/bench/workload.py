@@ -1,7 +1,8 @@
 """What a benchmark runs: a program, the facts that are loaded, and the changes that follow.
 
 A `Batch` is one epoch for whoever takes part. Its `kind` says under which name its cost is shown: `load`, `delete`,
-`insert`, `slide` (a window moves on and facts arrive), `expire` (a window moves on and nothing arrives).
+`insert`, `slide` (a window moves on and facts arrive), `expire` (a window moves on and nothing arrives), `warm` and
+`epoch` (rows come and go, before it counts and after).
 """
 
 from __future__ import annotations
@@ -53,6 +54,18 @@ path(X, Y) :- path(X, Z), edge(Z, Y).
 query path(X, Y).
 """,
     "path",
+)
+REACH = Rules(
+    "reach",
+    """\
+RELATION start(X: Integer).
+RELATION link(X: Integer, Y: Integer).
+start(0).
+reach(X) :- start(X).
+reach(Y) :- reach(X), link(X, Y).
+query reach(X).
+""",
+    "reach",
 )
 SHORTEST = Rules(
     "shortest",

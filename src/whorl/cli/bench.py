@@ -23,28 +23,53 @@ def bench_list() -> None:
     list_cases()
 
 
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="CASE", help="Run this case, or all whose names start so; may repeat."),
+]
+Runs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each contestant; 5, or 2 if quick.")]
+Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="Where results.json and results.svg go.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Small data: see that it works.")]
+Full = Annotated[bool, typer.Option("--full", help="Also what takes many minutes.")]
+Cap = Annotated[
+    float | None, typer.Option("--cap", min=1, metavar="SECONDS", help="The most that one measurement may take.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Other generated data.")]
+
+
 @bench_app.command("peers")
 def bench_peers(
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="CASE", help="Run this case, or all whose names start so; may repeat."),
-    ] = None,
-    runs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Runs of each contestant; 5, or 2 if quick.")
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", metavar="DIR", help="Where results.json and results.svg go.")
-    ] = Path("whorl-bench"),
-    quick: Annotated[bool, typer.Option("--quick", help="Small data: see that it works.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Also what takes many minutes.")] = False,
-    seconds: Annotated[
-        float | None, typer.Option("--cap", min=1, metavar="SECONDS", help="The most that one measurement may take.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Other generated data.")] = 1,
+    only: Only = None,
+    runs: Runs = None,
+    output: Output = Path("whorl-bench"),
+    quick: Quick = False,
+    full: Full = False,
+    seconds: Cap = None,
+    seed: Seed = 1,
 ) -> None:
     """Run the cases, compare the answers, and say which targets are met."""
     from whorl.bench.runner import Options
-    from whorl.cli.bench_tables import run_peers
+    from whorl.bench.suite import PEERS
+    from whorl.cli.bench_tables import run_suite
 
     options = Options(runs or (2 if quick else 5), seed, quick, full, seconds)
-    run_peers(only or [], options, output)
+    run_suite(PEERS, only or [], options, output)
+
+
+@bench_app.command("spark")
+def bench_spark(
+    only: Only = None,
+    runs: Runs = None,
+    output: Output = Path("whorl-bench-spark"),
+    quick: Quick = False,
+    full: Full = False,
+    seconds: Cap = None,
+    seed: Seed = 1,
+) -> None:
+    """Run the cases on Spark, beside what Spark does itself."""
+    from whorl.bench.runner import Options
+    from whorl.bench.suite import ON_SPARK
+    from whorl.cli.bench_tables import run_suite
+
+    options = Options(runs or (2 if quick else 5), seed, quick, full, seconds)
+    run_suite(ON_SPARK, only or [], options, output)

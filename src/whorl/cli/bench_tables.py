@@ -10,11 +10,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from whorl.bench.cases import CASES
 from whorl.bench.plot import format_seconds
 from whorl.bench.report import choose_cases, open_folder, save_results
 from whorl.bench.results import CaseResult, by_name
 from whorl.bench.runner import Options, run_cases
+from whorl.bench.suite import SUITES, Suite
 from whorl.bench.targets import Verdict, judge
 from whorl.diagnostics.errors import InternalError
 
@@ -36,26 +36,29 @@ _STEPS = {
     "slide.worst": "worst",
     "expire.cpu": "expire CPU",
     "expire.probes": "expire probes",
+    "epoch.wall": "epoch wall",
+    "epoch.worst": "worst",
+    "stream.wall": "all epochs",
 }
 
 
 def list_cases() -> None:
     """Print the cases with their contestants."""
-    for case in CASES:
+    for case in (case for suite in SUITES for case in suite.cases):
         names = ", ".join(dict.fromkeys(entry.contestant.label for entry in case.entries))
         typer.echo(f"{case.name}\n  {case.title}\n  {names}")
 
 
-def run_peers(only: Sequence[str], options: Options, folder: Path) -> None:
+def run_suite(suite: Suite, only: Sequence[str], options: Options, folder: Path) -> None:
     """Run cases, print a table for each as it is done, and write the files."""
-    cases = choose_cases(only)
+    cases = choose_cases(only, suite.cases)
     open_folder(folder)
     console = Console()
     results: list[CaseResult] = []
     verdicts: list[Verdict] = []
     for result in run_cases(cases, options, lambda line: typer.echo(line, err=True)):
         results.append(result)
-        verdicts = [] if options.quick else judge(by_name(results))
+        verdicts = [] if options.quick else judge(by_name(results), suite.targets)
         save_results(folder, results, verdicts, options)
         console.print(_case_table(result, quick=options.quick))
         for note in _notes(result):
@@ -95,10 +98,12 @@ def _case_table(result: CaseResult, *, quick: bool) -> Table:
 def _notes(result: CaseResult) -> Iterator[str]:
     """Yield what stands below a table: how many rows all agree on, the versions, and who was not measured."""
     answers = [outcome.answers for tally in result.tallies for outcome in tally.outcomes]
-    rows = next((answer["load"].rows for answer in answers if "load" in answer), None)
-    if rows is not None:
-        agreed = "answers differ" if result.disagreements() else "all answers agree"
-        yield f"{rows:,} rows after loading; {agreed}"
+    agreed = "answers differ" if result.disagreements() else "all answers agree"
+    for moment, words in (("load", "after loading"), ("end", "at the end")):
+        rows = next((answer[moment].rows for answer in answers if moment in answer), None)
+        if rows is not None:
+            yield f"{rows:,} rows {words}; {agreed}"
+            break
     versions: dict[str, str] = {}
     for tally in result.tallies:
         versions |= {re.split("[ ,]", tally.contestant)[0]: each.version for each in tally.outcomes}

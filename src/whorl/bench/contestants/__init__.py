@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Protocol
 
-from whorl.bench.contestants import clingo, duckdb, pathway, swipl, whorl
+from whorl.bench.contestants import clingo, duckdb, pathway, spark, swipl, whorl, whorl_spark
 from whorl.bench.outcome import Outcome
 from whorl.bench.workload import Workload
 
@@ -16,6 +16,8 @@ FAMILIES: dict[str, ModuleType] = {
     "pathway": pathway,
     "clingo": clingo,
     "swipl": swipl,
+    "whorl-spark": whorl_spark,
+    "spark": spark,
 }
 
 

@@ -1,0 +1,143 @@
+"""`whorl bench spark`: what it generates, what it compares with, and that everybody answers alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.command_line import whorl
+from whorl.bench import graphs
+from whorl.bench.contestants import Contestant
+from whorl.bench.contestants.spark import bound
+from whorl.bench.graphs import Ints
+from whorl.bench.outcome import Outcome
+from whorl.bench.plot import build_panel
+from whorl.bench.results import CaseResult, Tally
+from whorl.bench.runner import run_apart
+from whorl.bench.spark_cases import CTE, EMPTY, EVALUATE, IN_PROCESS, LOOP, ONE, SPARK_CASES, SPARK_TARGETS, STREAM, TWO
+from whorl.bench.suite import find_case
+from whorl.bench.targets import judge
+from whorl.bench.worker import Job, run_job
+
+STREAMS = ("spark-epoch", "spark-partitions")
+
+
+def _rows(rows: Ints) -> set[tuple[int, ...]]:
+    return {tuple(row) for row in rows.tolist()}
+
+
+# Generated data
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("quick", [True, False])
+def test_what_goes_is_there_and_what_comes_is_not(name: str, quick: bool) -> None:
+    workload = find_case(name).build(5, quick=quick)
+    ((relation, loaded),) = workload.load.inserts.items()
+    now = _rows(loaded)
+    assert len(now) == len(loaded)
+    for step in workload.steps:
+        gone, come = _rows(step.deletes[relation]), _rows(step.inserts[relation])
+        assert gone <= now
+        assert not come & now
+        now = (now - gone) | come
+        assert len(now) == len(loaded)
+
+
+def test_an_epoch_has_a_hundred_changes_among_a_hundred_thousand_links() -> None:
+    workload = find_case("spark-epoch").build(1, quick=False)
+    assert len(workload.load.inserts["link"]) == 100_000
+    assert {len(step.inserts["link"]) + len(step.deletes["link"]) for step in workload.steps} == {100}
+    kinds = [step.kind for step in workload.steps]
+    assert kinds == ["warm"] * 20 + ["epoch"] * 40
+
+
+def test_the_bound_of_the_table_expression_is_the_longest_way_and_only_for_cycles() -> None:
+    assert bound(graphs.chain(6)) is None
+    assert bound(np.array([[0, 1], [1, 2], [2, 0]])) == 3
+    assert bound(np.array([[0, 1], [1, 0], [1, 2], [2, 3], [3, 4]])) == 4
+
+
+# Targets and pictures
+
+
+def test_targets_compare_wall_times() -> None:
+    figures = {
+        "spark-closure": {LOOP: {"load.wall": 40.0}, EVALUATE: {"load.wall": 0.5}},
+        "spark-epoch": {STREAM: {"epoch.wall": 0.3}, EMPTY: {"epoch.wall": 0.1}},
+        "spark-partitions": {ONE: {"stream.wall": 9.0}, TWO: {"stream.wall": 5.0}},
+    }
+    results = {
+        name: CaseResult(name, "", [Tally(who.label, [Outcome(own)]) for who, own in found.items()])
+        for name, found in figures.items()
+    }
+    found = [(verdict.target.case, verdict.value, verdict.passed) for verdict in judge(results, SPARK_TARGETS)]
+    assert found == [
+        ("spark-closure", 80.0, True),
+        ("spark-epoch", pytest.approx(3.0), False),
+        ("spark-partitions", 1.8, True),
+    ]
+    captions = [panel.caption for name in figures if (panel := build_panel(results[name])) is not None]
+    assert captions == ["wall time of one load", "wall time of one epoch"]
+
+
+def test_targets_name_who_takes_part() -> None:
+    for target in SPARK_TARGETS:
+        for figure in (target.over, target.under):
+            assert figure is not None
+            assert figure.contestant in {entry.contestant.label for entry in find_case(figure.case).entries}
+
+
+def test_without_java_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("whorl.bench.on_spark.find_spec", lambda name: name == "pyspark" or None)
+    assert EVALUATE.missing() == LOOP.missing() == "there is no Java"
+    monkeypatch.setattr("whorl.bench.on_spark.find_spec", lambda _name: None)
+    assert EVALUATE.missing() == "pyspark is not installed"
+
+
+def test_a_case_of_the_other_suite_is_not_run() -> None:
+    run = whorl("bench", "spark", "--only", "edge")
+    assert run.code == 1
+    assert 'E661 there is no benchmark case "edge"' in run.err
+
+
+# Contestants, on small data; each starts a Spark of its own
+
+
+def _job(case: str, contestant: Contestant) -> Job:
+    return Job(case, contestant, seed=3, quick=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["spark-closure", "spark-closure-acyclic"])
+@pytest.mark.parametrize("contestant", [EVALUATE, LOOP, CTE])
+def test_contestants_agree_on_the_closure(name: str, contestant: Contestant) -> None:
+    outcome = run_apart(_job(name, contestant), seconds=300)
+    assert not outcome.failed
+    assert outcome.answers == run_job(_job(name, IN_PROCESS)).answers
+    assert outcome.figures["load.wall"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "contestant"), [("spark-epoch", STREAM), ("spark-partitions", TWO)])
+def test_streams_end_where_the_process_ends(name: str, contestant: Contestant) -> None:
+    outcome = run_apart(_job(name, contestant), seconds=300)
+    assert not outcome.failed
+    assert outcome.answers["end"] == run_job(_job(name, IN_PROCESS)).answers["end"]
+    assert {"epoch.wall", "epoch.worst", "stream.wall"} <= set(outcome.figures)
+
+
+@pytest.mark.slow
+def test_the_command_prints_a_table_and_writes_files(tmp_path: Path) -> None:
+    run = whorl("bench", "spark", "--quick", "--runs", "1", "--only", "spark-epoch", "--output", str(tmp_path))
+    assert run.code == 0
+    (case,) = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["cases"]
+    assert [own["contestant"] for own in case["contestants"]] == [
+        entry.contestant.label for entry in SPARK_CASES[2].entries
+    ]
+    assert all(own["median"]["epoch.wall"] > 0 for own in case["contestants"])
