@@ -19,7 +19,7 @@ help:  ## list the targets
 setup: $(STAMP)  ## create .venv and install whorl with everything needed to work on it
 	@:
 
-demo: setup  ## watch a view follow a changing network
+demo: setup  ## watch views follow a changing network, live on Spark
 	@$(BIN)/whorl demo network
 
 test: lint  ## lint, then the default tests
