@@ -6,6 +6,7 @@ to `FOLDER/told`.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ SCHEMA = "op string, x string, y string"
 
 
 def main(folder: Path) -> None:
-    spark = whorl.spark_session("local[2]", SETTINGS)
+    spark = whorl.spark_session(os.environ.get("WHORL_TEST_MASTER", "local[2]"), SETTINGS)
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
 
     def tell(epoch: object) -> None:

@@ -121,6 +121,7 @@ def test_options_of_a_stream(spark: Any, tmp_path: Path) -> None:
     assert start(snapshot_every=0).code == "E817"
     assert start(partitions=0).code == "E681"
     assert refused(lambda: whorl.open(REACH, host=whorl.SparkHost(spark, partitions=0))).code == "E681"
+    assert start(trigger={"sometimes": "1 second"}).code == "E825"
 
 
 # Checkpoints

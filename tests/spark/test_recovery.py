@@ -20,9 +20,9 @@ from whorl.hosts.spark.faults import AFTER_CALLBACK, HALF_PUBLISHED, POINTS, VAR
 MORE = [[("+", f"n{at}", f"n{at + 1}"), ("-", f"n{at - 2}", f"n{at - 1}")] for at in range(8)]
 
 
-def drive(folder: Path, fail_at: str | None = None) -> int:
+def drive(folder: Path, fail_at: str | None = None, master: str = "local[2]") -> int:
     """Run a driver to its end, or to its death."""
-    environment = {**os.environ, VARIABLE: fail_at or ""}
+    environment = {**os.environ, VARIABLE: fail_at or "", "WHORL_TEST_MASTER": master}
     command = [sys.executable, "-m", "tests.spark.driver", str(folder)]
     done = subprocess.run(
         command, env=environment, cwd=HERE.parent, timeout=300, capture_output=True, text=True, check=False
@@ -63,6 +63,17 @@ def test_a_driver_killed_at_every_step(spark: Any, tmp_path: Path) -> None:
     check_told(tmp_path, len(rows))
     told = (tmp_path / "told").read_text().splitlines()
     assert told.count(str(POINTS.index(AFTER_CALLBACK) + 1)) == 2
+
+
+@pytest.mark.slow
+def test_executors_in_processes_of_their_own(spark: Any, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "in")
+    for rows in EPOCHS:
+        feed.put(rows)
+    assert drive(tmp_path, f"{HALF_PUBLISHED}:2", "local-cluster[2,1,1024]") == -signal.SIGKILL
+    assert drive(tmp_path, None, "local-cluster[2,1,1024]") == 0
+    check(spark, tmp_path / "ckpt", reference(REACH, [links(rows) for rows in EPOCHS]))
+    check_told(tmp_path, len(EPOCHS))
 
 
 def test_a_worker_killed_in_mid_step(spark: Any, tmp_path: Path) -> None:

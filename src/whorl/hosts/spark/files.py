@@ -9,7 +9,10 @@ from uuid import uuid4
 
 
 def write_file(path: Path, content: bytes, *, durable: bool) -> None:
-    """Write a file; with ``durable``, it is on the disk when this returns. Two writers never meet in one name."""
+    """Write a file; with ``durable``, its content is on the disk when this returns. Writers never meet in one name.
+
+    The name itself is there for good once the folder is synced, or any later file: names are kept in their order.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{uuid4().hex[:8]}.tmp"
     with temporary.open("wb") as file:
@@ -18,8 +21,6 @@ def write_file(path: Path, content: bytes, *, durable: bool) -> None:
             file.flush()
             os.fsync(file.fileno())
     temporary.replace(path)
-    if durable:
-        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -107,11 +107,17 @@ def publish(layout: Layout, manifest: Manifest) -> None:
     for done, view in enumerate(sorted(manifest.views)):
         target = layout.epoch_changes(view, manifest.epoch)
         if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            (layout.staging / manifest.token / view).replace(target)
-            sync_folder(target.parent)
+            _move(layout.staging / manifest.token / view, target)
         if done == 0:
             reach(HALF_PUBLISHED, manifest.epoch)
+
+
+def _move(staged: Path, target: Path) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staged.replace(target)
+    except OSError as error:
+        raise UserError("E824", None, path=staged, reason=error.strerror or str(error)) from None
 
 
 def forget_manifests(layout: Layout, before: int) -> None:

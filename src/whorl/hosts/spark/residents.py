@@ -30,7 +30,7 @@ from whorl.model.batch import values_of
 from whorl.model.limits import Limits
 from whorl.physical.plan import PhysicalPlan
 
-_MOST = 4  # deployments that one worker keeps; others start from files again
+_MOST = 16  # deployments that one worker keeps; others start from files again
 
 
 @dataclass(slots=True)

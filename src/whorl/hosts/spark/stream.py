@@ -85,10 +85,13 @@ class StreamQuery:
         self._epochs = epochs
         self._failure: BaseException | None = None
         source = epochs.checkpoint.layout.source
-        writer = frame.writeStream.foreachBatch(self._take).option("checkpointLocation", str(source))
-        writer = writer.queryName(options.name) if options.name else writer
-        writer = writer.trigger(**options.trigger) if options.trigger else writer
-        self.spark_query = writer.start()
+        try:
+            writer = frame.writeStream.foreachBatch(self._take).option("checkpointLocation", str(source))
+            writer = writer.queryName(options.name) if options.name else writer
+            writer = writer.trigger(**options.trigger) if options.trigger else writer
+            self.spark_query = writer.start()
+        except (Py4JError, PySparkException, TypeError, ValueError) as error:
+            raise UserError("E825", None, reason=_first_line(error)) from error
 
     def _take(self, frame: Frame, batch: int) -> None:
         try:
@@ -168,6 +171,7 @@ class StreamQuery:
         try:
             return wait()
         except (Py4JError, PySparkException) as error:
+            self._epochs.checkpoint.release()
             if isinstance(self._failure, UserError):
                 raise self._failure from None
             raise UserError("E825", None, reason=_first_line(self._failure or error)) from error
