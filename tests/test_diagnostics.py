@@ -22,12 +22,16 @@ ROOT = HERE.parent
 # Tests that show codes of their own.
 SHOWN_IN = (
     "spark/test_errors.py",
+    "spark/test_mqtt.py",
     "spark/test_recovery.py",
     "spark/test_run.py",
+    "test_demo.py",
+    "test_mqtt.py",
     "test_partitions.py",
     "test_run.py",
     "test_session.py",
     "test_snapshots.py",
+    "test_why.py",
 )
 # Codes that no test can raise yet, each with the reason.
 NOT_SHOWN: dict[str, str] = {}
@@ -185,7 +189,7 @@ def test_texts_keep_the_style(code: str) -> None:
     assert first.islower() or entry.message[0] in '{"'
     assert not entry.message.endswith((".", "?", "!"))
     for text in (entry.detail, entry.hint):
-        assert not text or text == "{hint}" or re.match(r'[A-Z{"].*[.?]$', text), text
+        assert not text or text in ("{hint}", "{detail}") or re.match(r'[A-Z{"].*[.?]$', text), text
     words = set(re.findall(r"[a-z]+", f"{entry.message} {entry.detail} {entry.hint}".lower()))
     assert words.isdisjoint({"unable", "bad", "illegal", "unknown", "simply", "invalid", "please"})
 
