@@ -90,6 +90,7 @@ def test_tables_show_the_rules_first(name: str) -> None:
     text = program_path(name).read_text(encoding="utf-8")
     assert all(f"  {line} " in output for line in text.splitlines() if line)
     assert output.index("epoch 1 of 2") < output.index("epoch 2 of 2") < output.index("The picture:")
+    assert max(map(len, text.splitlines())) <= 72  # so that it stands in its frame on a small terminal
     assert max(map(len, output.split("The proof of", maxsplit=1)[0].splitlines())) <= 100
     assert "\x1b" not in output
 
@@ -272,7 +273,7 @@ def test_an_interrupt_ends_a_demo_on_spark(when: str, tmp_path: Path) -> None:
         assert any(line.startswith(when) for line in process.stdout)
         time.sleep(0.5)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)  # ends when Spark's process, which has the pipes too, is gone
     assert process.returncode == 130
     assert out.endswith("stopped\n")
     assert "Traceback" not in out + err

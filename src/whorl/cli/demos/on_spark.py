@@ -14,8 +14,11 @@ from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from signal import SIGINT, default_int_handler, signal
+from threading import current_thread, main_thread
 from time import perf_counter
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 import pyarrow.parquet as pq
 
@@ -129,12 +132,41 @@ def _start_spark(log: Path) -> Any:
     """Start Spark, and let its words go to a file; raise an error that also says how to do without."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs an interrupt as an error
     try:
-        with _errors_to(log):
-            return whorl.spark_session(MASTER, _SETTINGS)
+        with _errors_to(log), _Patience() as patience:
+            spark = whorl.spark_session(MASTER, _SETTINGS)
     except UserError as error:
         if error.code not in ("E800", "E801", "E802"):
             raise
         raise UserError("E843", None, reason=error.message, detail=error.detail, hint=error.hint) from None
+    if patience.interrupted:
+        spark.stop()
+        raise KeyboardInterrupt
+    return spark
+
+
+class _Patience:
+    """Holds a first Ctrl-C back until Spark is up: an interrupted start would leave its Java process behind.
+
+    At the end the usual way with Ctrl-C is back; that of Spark makes the epoch at hand fail first.
+    """
+
+    def __init__(self) -> None:
+        self.interrupted = False
+        self._own = current_thread() is main_thread()  # others cannot change it, and need not
+
+    def __enter__(self) -> Self:
+        if self._own:
+            signal(SIGINT, self._hold)
+        return self
+
+    def _hold(self, number: int, frame: FrameType | None) -> None:
+        if self.interrupted:
+            default_int_handler(number, frame)
+        self.interrupted = True
+
+    def __exit__(self, *_error: object) -> None:
+        if self._own:
+            signal(SIGINT, default_int_handler)
 
 
 @contextmanager
