@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from whorl.hosts.spark.host import SparkHost
+    from whorl.hosts.spark.mqtt import MqttSource
     from whorl.hosts.spark.session import spark_session
     from whorl.views.session import Functions, HostFactory, Session
     from whorl.views.spark import evaluate, stream
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Delta",
     "Limits",
+    "MqttSource",
     "ProgramErrors",
     "SparkHost",
     "Term",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 # What needs pyspark is imported when it is asked for.
 _ON_SPARK = {
+    "MqttSource": "whorl.hosts.spark.mqtt",
     "SparkHost": "whorl.hosts.spark.host",
     "evaluate": "whorl.views.spark",
     "spark_session": "whorl.hosts.spark.session",

@@ -309,6 +309,25 @@ CATALOGUE: dict[str, Entry] = {
     "E702": Entry('the file "{path}" is not UTF-8 text', "", "Save it as UTF-8."),
     "E703": Entry('the functions file "{path}" failed', "{reason}."),
     "E704": Entry('the functions file "{path}" registers no function', "", "Mark functions with @whorl.function."),
+    # E751: MQTT
+    "E751": Entry('the option "{name}" of the MQTT source {reason}'),
+    "E752": Entry('the journal "{path}" cannot be written', "{reason}."),
+    "E753": Entry(
+        'the journal "{path}" is in use', "Another query holds it.", "Stop that query, or name another folder."
+    ),
+    "E754": Entry(
+        'the journal "{path}" does not have message {wanted}',
+        "It begins with message {first}; the checkpoint is of a journal that went further, or began earlier.",
+        "Bring the journal back that belongs to the checkpoint, or begin anew with both.",
+    ),
+    "E755": Entry(
+        "the MQTT source needs paho-mqtt, which is not installed", "", "Install it: pip install 'whorl[mqtt]'."
+    ),
+    "E756": Entry(
+        'the MQTT broker {host}:{port} does not serve "{topic}"',
+        "{reason}.",
+        "Check the address, the name and the topic.",
+    ),
     # E8: Spark
     "E800": Entry("whorl.{name} needs pyspark, which is not installed", "", "Install it: pip install 'whorl[spark]'."),
     "E801": Entry("the Spark session does not start", "{reason}.", "Check the master's address, and Spark's settings."),

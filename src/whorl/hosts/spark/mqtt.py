@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
@@ -19,7 +19,9 @@ from whorl.connectors.journal import Journal
 from whorl.connectors.mqtt import MqttReceiver, read_options
 from whorl.connectors.payloads import Payloads
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.spark.lanes import Frame
+
+if TYPE_CHECKING:  # Spark imports this file in processes of its own, where every import is waited for
+    from whorl.hosts.spark.lanes import Frame
 
 FORMAT = "whorl-mqtt"
 _PLAIN = "topic string, payload string, received timestamp"
