@@ -55,6 +55,14 @@ def test_an_epoch_has_a_hundred_changes_among_a_hundred_thousand_links() -> None
     assert kinds == ["warm"] * 20 + ["epoch"] * 40
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_much_can_be_reached_from_the_start(seed: int) -> None:
+    workload = find_case("spark-epoch").build(seed, quick=False)
+    outcome = IN_PROCESS.measure(workload, workload.first(0))
+    assert 35_000 < outcome.answers["load"].rows < 45_000
+    assert 35_000 < outcome.answers["end"].rows < 45_000
+
+
 def test_the_bound_of_the_table_expression_is_the_longest_way_and_only_for_cycles() -> None:
     assert bound(graphs.chain(6)) is None
     assert bound(np.array([[0, 1], [1, 2], [2, 0]])) == 3

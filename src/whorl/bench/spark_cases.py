@@ -44,12 +44,22 @@ def _exchange(rows: Ints, out: Ints, spare: Ints, back: Ints) -> tuple[Ints, Int
     return rows, spare
 
 
+def _start_at_a_hub(edges: Ints) -> Ints:
+    """Exchange node 0, where the program starts, with the one that has most links: from there much can be reached."""
+    hub = int(np.bincount(edges[:, 0]).argmax())
+    found = edges.copy()
+    found[edges == 0], found[edges == hub] = hub, 0
+    return found
+
+
 def _stream(
     rules: str, nodes: int, edges: int, count: int, warm: int, epochs: int, seed: int, *, quick: bool
 ) -> Workload:
     if quick:
         nodes, edges, count, warm, epochs = 40, 80, 4, 2, 2
     generated = graphs.random_graph(nodes, edges + edges // 2, seed)
+    if rules == "reach":
+        generated = _start_at_a_hub(generated)
     rows, spare = generated[:edges], generated[edges:]
     kinds = ["warm"] * warm + ["epoch"] * epochs
     program, relation = (REACH, "link") if rules == "reach" else (CLOSURE, "edge")
