@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,16 +30,16 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     broker.stop()
 
 
-def _links(spark: Any, broker: Broker, tmp_path: Path) -> Any:
+def links(spark: Any, port: int, folder: Path) -> Any:
     return whorl.MqttSource.stream(
         spark,
         "op string, x string, y string",
         {"x": "@topic.2", "y": "link.to"},
         host="127.0.0.1",
-        port=broker.port,
+        port=port,
         topic="links/#",
         client="whorl-test",
-        journal=tmp_path / "journal",
+        journal=folder / "journal",
     )
 
 
@@ -51,7 +55,7 @@ def _await(query: Any, expected: set[tuple[str, str]]) -> None:
 def test_a_view_follows_messages_also_those_sent_while_nobody_listened(
     spark: Any, broker: Broker, tmp_path: Path
 ) -> None:
-    query = whorl.stream(spark, REACH, {"link": _links(spark, broker, tmp_path)}, checkpoint=tmp_path / "state")
+    query = whorl.stream(spark, REACH, {"link": links(spark, broker.port, tmp_path)}, checkpoint=tmp_path / "state")
     try:
         query.processAllAvailable()  # the session at the broker is there
         broker.publish("links/a", ['{"op": "+", "link": {"to": "b"}}', "no JSON"])
@@ -60,7 +64,7 @@ def test_a_view_follows_messages_also_those_sent_while_nobody_listened(
     finally:
         query.stop()
     broker.publish("links/b", ['{"op": "-", "link": {"to": "c"}}', '{"op": "+", "link": {"to": "d"}}'])
-    again = whorl.stream(spark, REACH, {"link": _links(spark, broker, tmp_path)}, checkpoint=tmp_path / "state")
+    again = whorl.stream(spark, REACH, {"link": links(spark, broker.port, tmp_path)}, checkpoint=tmp_path / "state")
     try:
         _await(again, {("a", "b"), ("b", "d"), ("a", "d")})
     finally:
@@ -98,6 +102,42 @@ def test_a_batch_that_failed_is_read_again_the_same(spark: Any, broker: Broker, 
     await_batches(4)
     query.stop()
     assert taken == [(0, []), (1, ["one"]), (1, ["one"]), (2, ["two"])]
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+import whorl
+from tests.spark.conftest import SETTINGS
+from tests.spark.feeding import REACH
+from tests.spark.test_mqtt import links
+
+port, folder = int(sys.argv[1]), Path(sys.argv[2])
+spark = whorl.spark_session("local[2]", SETTINGS)
+query = whorl.stream(spark, REACH, {"link": links(spark, port, folder)}, checkpoint=folder / "state",
+                     on_epoch=lambda epoch: print(epoch.number, flush=True))
+query.awaitTermination()
+"""
+
+
+@pytest.mark.slow
+def test_no_message_is_missing_after_the_driver_was_killed(spark: Any, broker: Broker, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DRIVER, str(broker.port), str(tmp_path)]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+    assert driver.stdout is not None
+    assert driver.stdout.readline() == "1\n"  # a batch of nothing: it listens
+    expected = set()
+    for number in range(60):
+        broker.publish(f"links/a{number}", [f'{{"op": "+", "link": {{"to": "b{number}"}}}}'])
+        expected.add((f"a{number}", f"b{number}"))
+        if number == 30:
+            os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    query = whorl.stream(spark, REACH, {"link": links(spark, broker.port, tmp_path)}, checkpoint=tmp_path / "state")
+    try:
+        _await(query, expected)
+    finally:
+        query.stop()
 
 
 def test_options_are_checked_before_anything_starts(spark: Any, tmp_path: Path) -> None:
