@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,7 @@ from whorl.bench import graphs
 from whorl.bench.contestants import Contestant
 from whorl.bench.contestants.spark import bound
 from whorl.bench.graphs import Ints
+from whorl.bench.measure import TreeMeter
 from whorl.bench.outcome import Outcome
 from whorl.bench.plot import build_panel
 from whorl.bench.results import CaseResult, Tally
@@ -67,6 +71,19 @@ def test_the_bound_of_the_table_expression_is_the_longest_way_and_only_for_cycle
     assert bound(graphs.chain(6)) is None
     assert bound(np.array([[0, 1], [1, 2], [2, 0]])) == 3
     assert bound(np.array([[0, 1], [1, 0], [1, 2], [2, 3], [3, 4]])) == 4
+
+
+def test_cpu_time_of_processes_below_counts() -> None:
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    below = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}])"
+    with TreeMeter() as spent:
+        subprocess.run([sys.executable, "-c", below], check=True)
+    assert spent.cpu >= 0.3
+    with TreeMeter() as idle:
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        time.sleep(0.01)
+    child.communicate(b"\n")
+    assert idle.cpu < spent.cpu
 
 
 # Targets and pictures

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from whorl.bench.graphs import Ints
-from whorl.bench.measure import Meter
+from whorl.bench.measure import TreeMeter
 from whorl.bench.on_spark import answer_in, edges_frame, epoch_figures, feed, missing, open_session
 from whorl.bench.outcome import Outcome
 from whorl.bench.workload import Workload
@@ -47,7 +47,7 @@ def measure(workload: Workload, warm_up: Workload, variant: str, *, rows_out: bo
 def _loop(spark: Any, workload: Workload) -> Outcome:
     edges = edges_frame(spark, workload)
     follow = edges.toDF("z", "w").hint("broadcast")
-    with Meter() as spent:
+    with TreeMeter() as spent:
         new = edges.localCheckpoint()
         rounds, rows = [new], new.count()
         while True:
@@ -59,7 +59,7 @@ def _loop(spark: Any, workload: Workload) -> Outcome:
                 break
             rounds.append(new)
             rows += found
-    return Outcome({"load.wall": spent.wall}, {"load": answer_in(known)}, spark.version)
+    return Outcome(spent.figures, {"load": answer_in(known)}, spark.version)
 
 
 def _table_expression(spark: Any, workload: Workload) -> Outcome:
@@ -68,9 +68,9 @@ def _table_expression(spark: Any, workload: Workload) -> Outcome:
     depth = bound(workload.load.inserts["edge"])
     edges_frame(spark, workload).createOrReplaceTempView("edge")
     found = spark.sql(_ACYCLIC if depth is None else _BOUNDED.format(depth=depth)).cache()
-    with Meter() as spent:
+    with TreeMeter() as spent:
         found.count()
-    return Outcome({"load.wall": spent.wall}, {"load": answer_in(found)}, spark.version)
+    return Outcome(spent.figures, {"load": answer_in(found)}, spark.version)
 
 
 def bound(edges: Ints) -> int | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import whorl
-from whorl.bench.measure import Meter
+from whorl.bench.measure import TreeMeter
 from whorl.bench.on_spark import answer_in, edges_frame, epoch_figures, feed, missing, open_session
 from whorl.bench.outcome import Outcome
 from whorl.bench.workload import Workload
@@ -32,10 +32,10 @@ def measure(workload: Workload, warm_up: Workload, variant: str, *, rows_out: bo
 
 def _evaluate(spark: Any, workload: Workload) -> Outcome:
     edges = edges_frame(spark, workload)
-    with Meter() as spent:
+    with TreeMeter() as spent:
         found = whorl.evaluate(spark, workload.rules.text, {"edge": edges}, limits=_LIMITS)[workload.rules.view]
         found.count()
-    return Outcome({"load.wall": spent.wall}, {"load": answer_in(found)}, whorl.__version__)
+    return Outcome(spent.figures, {"load": answer_in(found)}, whorl.__version__)
 
 
 def _stream(spark: Any, workload: Workload, partitions: int | None) -> Outcome:
