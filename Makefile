@@ -24,11 +24,11 @@ demo: setup  ## watch views follow a changing network, live on Spark
 
 test: lint  ## lint, then the default tests
 	@echo "pytest"
-	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 # pytest ends with 5 when nothing matches the marker.
 slow: setup  ## the tests marked slow
-	@$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS) || \
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m slow $(ARGS) || \
 	  { status=$$?; [ $$status -eq 5 ] && echo "no slow tests yet" || exit $$status; }
 
 golden: setup  ## the golden cases only (ARGS=--update-golden rewrites the expectations)

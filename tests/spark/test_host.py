@@ -20,9 +20,22 @@ from whorl.model.limits import Limits
 from whorl.syntax.deltas import format_deltas, format_header, parse_deltas
 
 
-@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 3])
+SAMPLE = cases()[::6]
+
+
+@pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.name)
+def test_some_golden_cases_on_spark(case: Case, spark: Any) -> None:
+    _check_golden(case, 3, spark)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_golden_cases_on_spark(case: Case, partitions: int, spark: Any) -> None:
+    _check_golden(case, partitions, spark)
+
+
+def _check_golden(case: Case, partitions: int, spark: Any) -> None:
     program, functions = read_source(case.folder / "program.dl"), load_functions(case.functions_path())
     output, code = "", ""
     try:
