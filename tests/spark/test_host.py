@@ -19,7 +19,6 @@ from whorl.logical.compile import compile_program
 from whorl.model.limits import Limits
 from whorl.syntax.deltas import format_deltas, format_header, parse_deltas
 
-
 SAMPLE = cases()[::6]
 
 
