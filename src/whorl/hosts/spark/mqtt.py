@@ -51,6 +51,7 @@ class MqttSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         given = {name: str(value).lower() if value in (True, False) else str(value) for name, value in options.items()}
         given |= {f"{_MAP}{column}": path for column, path in (paths or {}).items()}
         _check(given)
+        given["journal"] = str(Path(given["journal"]).absolute())  # for processes with a folder of their own
         spark.dataSource.register(cls)
         reader = spark.readStream.format(FORMAT).options(**given)
         frame = (reader if schema is None else reader.schema(schema)).load()
