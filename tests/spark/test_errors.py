@@ -15,6 +15,8 @@ from tests.spark.feeding import EPOCHS, REACH, Feed, forget_workers
 from whorl.hosts.spark.manifest import read_sealed, write_sealed
 from whorl.hosts.spark.session import check_session, find_java
 
+pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
+
 TIMED = "STREAM call(Ts: Timestamp, From: String, To: String).\nheard(A, B) :- call(_, A, B)."
 
 

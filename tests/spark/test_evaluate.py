@@ -17,6 +17,8 @@ from whorl.model.values import format_value
 from whorl.oracle.session import Oracle
 from whorl.syntax.deltas import parse_deltas
 
+pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
+
 
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_evaluate_gives_views_as_frames(spark: Any, partitions: int) -> None:

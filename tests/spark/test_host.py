@@ -19,6 +19,8 @@ from whorl.logical.compile import compile_program
 from whorl.model.limits import Limits
 from whorl.syntax.deltas import format_deltas, format_header, parse_deltas
 
+pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
+
 SAMPLE = cases()[::6]
 
 

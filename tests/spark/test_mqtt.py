@@ -18,6 +18,8 @@ from tests.spark.feeding import REACH, rows_of
 from tests.spark.mqtt_broker import MOSQUITTO, WHY_NOT, Broker
 from whorl.diagnostics.errors import UserError
 
+pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
+
 pytest.importorskip("paho")
 
 

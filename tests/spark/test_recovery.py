@@ -17,6 +17,8 @@ from tests.golden_cases import HERE
 from tests.spark.feeding import EPOCHS, REACH, Feed, check, forget_workers, links, reference, rows_of
 from whorl.hosts.spark.faults import AFTER_CALLBACK, HALF_PUBLISHED, POINTS, VARIABLE
 
+pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
+
 MORE = [[("+", f"n{at}", f"n{at + 1}"), ("-", f"n{at - 2}", f"n{at - 1}")] for at in range(8)]
 
 

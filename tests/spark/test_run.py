@@ -20,6 +20,8 @@ from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.following import follow_folder
 from whorl.model.types import Type
 
+pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
+
 PROGRAM = """
 RELATION link(From: String, To: String).
 STREAM ride(At: Timestamp, Name: String, Fare: Float) WINDOW(10).

@@ -13,6 +13,8 @@ from tests.spark.feeding import EPOCHS, REACH, Feed, Rows, check, links, referen
 from whorl.hosts.spark import bringing
 from whorl.model.delta import Change
 
+pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
+
 
 @pytest.mark.parametrize("way", ["driver", "tasks"])
 def test_a_stream_follows_inserts_and_deletes(
