@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 MOSQUITTO = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 WHY_NOT = "mosquitto is not installed: on Debian, apt-get install mosquitto"
+
+
+def _end_with_the_tests() -> None:
+    """Ask the system to end the broker when whoever started it ends, killed or not."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
 class Broker:
@@ -33,7 +41,10 @@ class Broker:
     def start(self) -> None:
         assert MOSQUITTO is not None
         self._process = subprocess.Popen(
-            [MOSQUITTO, "-c", str(self._config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [MOSQUITTO, "-c", str(self._config)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=_end_with_the_tests if sys.platform == "linux" else None,
         )
         until = time.monotonic() + 20
         while time.monotonic() < until:
