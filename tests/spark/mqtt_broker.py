@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MOSQUITTO = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+_LIBC = ctypes.CDLL(None)
 WHY_NOT = "mosquitto is not installed: on Debian, apt-get install mosquitto"
 
 
 def _end_with_the_tests() -> None:
     """Ask the system to end the broker when whoever started it ends, killed or not."""
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+    _LIBC.prctl(1, signal.SIGTERM)
 
 
 class Broker:
@@ -44,7 +45,7 @@ class Broker:
             [MOSQUITTO, "-c", str(self._config)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=_end_with_the_tests if sys.platform == "linux" else None,
+            preexec_fn=_end_with_the_tests if sys.platform == "linux" else None,  # noqa: PLW1509 - one call, no lock
         )
         until = time.monotonic() + 20
         while time.monotonic() < until:
