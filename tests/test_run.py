@@ -469,7 +469,7 @@ def test_a_refused_epoch_writes_nothing_and_keeps_what_was_there(folder: Path) -
         (("--input", "links.csv"), "links.csv does not read as REL=PATH"),
         (("--emit", "all"), "all is none of snapshot, changes, both"),
         (("--emit", "both", "--output", "-"), "standard output takes a snapshot or changes, not both"),
-        (("--host", "moon"), "moon is no host"),
+        (("--host", "moon"), "moon is none of local, spark"),
         (("--every", "soon"), "soon is no time"),
         (("--every", "slide"), "no stream of the program has a slide"),
         (("--without", "magic"), "magic is no rewrite"),
