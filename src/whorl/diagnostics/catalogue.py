@@ -200,6 +200,7 @@ CATALOGUE: dict[str, Entry] = {
         "Reason: {reason}.",
         "Use auto, or one of those that serve it: {served}.",
     ),
+    "E403": Entry('"{name}" is no placement', "Known placements: {known}."),
     # E5: execution
     "E501": Entry('"{name}" has {expected:attribute}, not {found}', "Row: {row}."),
     "E502": Entry('column {position} of "{name}" holds {expected:a}, not {found:a}', "Row: {row}."),
@@ -358,16 +359,6 @@ CATALOGUE: dict[str, Entry] = {
         "It was made for a program with the fingerprint {found}; this program has {expected}.",
         "Go on with the program it was made for, or choose another folder.",
     ),
-    "E811": Entry(
-        'the checkpoint "{path}" keeps its state in another way',
-        "Its layout has the fingerprint {found}; this run's has {expected}.",
-        "Use the strategy and the version of Whorl that it was made with, or choose another folder.",
-    ),
-    "E812": Entry(
-        'the checkpoint "{path}" has {found:partition}, not {expected}',
-        "",
-        "Leave the number of partitions out, or choose another folder.",
-    ),
     "E813": Entry('the checkpoint "{path}" is in use', "Another query holds it.", "Stop that query first."),
     "E814": Entry(
         'the checkpoint "{path}" has format version {found}', "This version of Whorl reads version {expected}."
@@ -379,6 +370,9 @@ CATALOGUE: dict[str, Entry] = {
     "E817": Entry("the state is saved every epoch or less often, not every {found} epochs", "", "Give 1 or more."),
     "E818": Entry(
         '"{path}" is no folder to follow', 'It is the input for "{name}".', "Give a folder that files come into."
+    ),
+    "E819": Entry(
+        'the folder "{path}" holds no checkpoint', "", "Name a folder that whorl.stream or whorl run --follow has written."
     ),
     "E820": Entry('the folder "{path}" for the state cannot be written', "{reason}."),
     "E821": Entry(
@@ -398,6 +392,11 @@ CATALOGUE: dict[str, Entry] = {
         "the workers of Spark have no Whorl",
         "They run {python}.",
         "Install Whorl there, or let PYSPARK_PYTHON name a Python that has it before the session starts.",
+    ),
+    "E827": Entry(
+        'the checkpoint "{path}" has no state of epoch {epoch}',
+        "It goes from epoch {first} to epoch {last}.",
+        "Ask about an epoch between them.",
     ),
     "E841": Entry('"{path}" cannot be written', "{reason}.", "Start the demo elsewhere, or name a folder with --keep."),
     "E842": Entry('the folder "{path}" holds an earlier run', "", "Name another folder, or remove this one."),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 from whorl.diagnostics.errors import UserError
+from whorl.hosts.exchanging import Direct, run_together
 from whorl.hosts.moving import move_facts
 from whorl.hosts.routing import merge_results, route_changes
 from whorl.hosts.snapshots import Progress, open_snapshot, save_host
@@ -16,7 +18,7 @@ from whorl.logical.plan import LogicalPlan
 from whorl.model.batch import Values
 from whorl.model.delta import Epoch
 from whorl.model.limits import Limits
-from whorl.model.report import EpochReport
+from whorl.model.report import EpochReport, Shipment
 from whorl.model.types import Type
 from whorl.model.values import Row
 from whorl.physical.lower import lower_plan
@@ -27,13 +29,21 @@ class InProcess:
     """Maintains the views of a program in partitions, which run one after the other."""
 
     def __init__(
-        self, compile_plan: Compile, limits: Limits | None = None, strategy: str = "auto", partitions: int = 1
+        self,
+        compile_plan: Compile,
+        limits: Limits | None = None,
+        strategy: str = "auto",
+        partitions: int = 1,
+        placement: str = "auto",
     ) -> None:
         if partitions < 1:
             raise UserError("E681", None, found=partitions)
         self._intake = Intake(compile_plan, columnar=True)
         self._limits = limits or Limits()
-        self._lower: Callable[[LogicalPlan], PhysicalPlan] = lambda plan: lower_plan(plan, strategy)
+        self._lower: Callable[[LogicalPlan], PhysicalPlan] = lambda plan: lower_plan(
+            plan, strategy, placement if partitions > 1 else "apart"
+        )
+        self._shipped: tuple[Shipment, ...] = ()
         self._data_types: Mapping[str, Sequence[Type]] = {}
         self._epoch = 0
         physical = self._lower(self._intake.plan)
@@ -49,10 +59,11 @@ class InProcess:
         limits: Limits | None = None,
         strategy: str = "auto",
         partitions: int | None = None,
+        placement: str = "auto",
     ) -> InProcess:
         """Go on from a snapshot of the same program, in as many partitions as it has, or in another number."""
         snapshot = open_snapshot(Path(folder))
-        host = cls(compile_plan, limits, strategy, snapshot.partitions if partitions is None else partitions)
+        host = cls(compile_plan, limits, strategy, snapshot.partitions if partitions is None else partitions, placement)
         progress = snapshot.progress
         plan = compile_plan(progress.data_types) if progress.data_types else host.plan
         host._partitions = snapshot.load(host._lower(plan), host._limits, len(host._partitions))
@@ -123,6 +134,7 @@ class InProcess:
             result.seconds,
             sum(partition.nbytes for partition in self._partitions),
             result.strata,
+            self._shipped,
         )
 
     def _step_anew(self, checked: Checked) -> StepResult:
@@ -138,14 +150,37 @@ class InProcess:
     def _step(self, checked: Checked) -> StepResult:
         """Let every partition take its share; if one fails, undo what the others did."""
         shares = route_changes(self.partition.plan, checked.changes, checked.batches, len(self._partitions))
+        works = [
+            partial(partition.prepare, share.changes, checked.time, share.batches)
+            for partition, share in zip(self._partitions, shares, strict=True)
+        ]
+        results = self._exchange(works) if self.partition.exchanges else self._one_by_one(works)
+        for partition in self._partitions:
+            partition.keep()
+        return merge_results(results)
+
+    def _one_by_one(self, works: Sequence[Callable[[], StepResult]]) -> list[StepResult]:
         results: list[StepResult] = []
         try:
-            for partition, share in zip(self._partitions, shares, strict=True):
-                results.append(partition.prepare(share.changes, checked.time, share.batches))
+            for work in works:
+                results.append(work())
         except BaseException:
             for partition in self._partitions[: len(results)]:
                 partition.roll_back()
             raise
-        for partition in self._partitions:
-            partition.keep()
-        return merge_results(results)
+        return results
+
+    def _exchange(self, works: Sequence[Callable[[], StepResult]]) -> list[StepResult]:
+        """Run partitions that wait for each other; whoever was stopped has undone its part, and so do all."""
+        carrier = self._carrier()
+        try:
+            results = run_together(self._partitions, works, carrier)
+        except BaseException:
+            for partition in self._partitions:
+                partition.roll_back()
+            raise
+        self._shipped = tuple(carrier.shipped.values())
+        return results
+
+    def _carrier(self) -> Direct:
+        return Direct()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from whorl.hosts.exchanging import Direct, run_together
 from whorl.hosts.routing import owners_of
 from whorl.kernel.partition import Partition
 from whorl.kernel.state.base import FactRows, join_facts
@@ -21,10 +22,13 @@ def move_facts(partitions: Sequence[Partition], plan: PhysicalPlan, limits: Limi
     """Return as many partitions for another plan of the same program, with the same facts."""
     places = {name: partitions[0].plan.split_column(name) for name in partitions[0].base}
     if len(partitions) == 1 or all(plan.split_column(name) == place for name, place in places.items()):
-        return [
+        made = [
             Partition(plan, limits, partition, number=partition.number, partitions=partition.partitions)
             for partition in partitions
         ]
+        if plan.exchanges and any(partition.stepped for partition in made):
+            derive_together(made)
+        return made
     facts = gather_facts(partitions, [name for name, place in places.items() if place is not None])
     return place_facts(facts, plan, limits, len(partitions), stepped=any(each.stepped for each in partitions))
 
@@ -39,13 +43,31 @@ def gather_facts(partitions: Sequence[Partition], split: Collection[str]) -> Fac
 
 def place_facts(facts: Facts, plan: PhysicalPlan, limits: Limits, partitions: int, *, stepped: bool) -> list[Partition]:
     """Return new partitions that hold the facts where the plan places them, with their views."""
-    made = [Partition(plan, limits, number=number, partitions=partitions) for number in range(partitions)]
+    alone = stepped and not plan.exchanges
+    made = [place_share(facts, plan, limits, number, partitions, stepped=alone) for number in range(partitions)]
+    if stepped and not alone:
+        derive_together(made)
+    return made
+
+
+def place_share(
+    facts: Facts, plan: PhysicalPlan, limits: Limits, number: int, partitions: int, *, stepped: bool
+) -> Partition:
+    """Return one of the partitions that `place_facts` makes."""
+    made = Partition(plan, limits, number=number, partitions=partitions)
     for name, own in facts.items():
         column = plan.split_column(name)
-        owners = None if column is None else owners_of(values_of([row[column] for row in own.rows]), partitions)
-        for partition in made:
-            partition.take_facts(name, own if owners is None else own.take(owners == partition.number))
-    for partition in made:
-        if stepped:
-            partition.derive()
+        if column is not None and partitions > 1:
+            own = own.take(owners_of(values_of([row[column] for row in own.rows]), partitions) == number)  # noqa: PLW2901
+        made.take_facts(name, own)
+    if stepped:
+        made.derive()
     return made
+
+
+def derive_together(partitions: Sequence[Partition]) -> None:
+    """Derive the views of partitions that exchange rows, silently."""
+    if len(partitions) == 1:
+        partitions[0].derive()
+    else:
+        run_together(partitions, [partition.derive for partition in partitions], Direct())

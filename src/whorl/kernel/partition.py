@@ -16,14 +16,18 @@ from time import perf_counter
 import numpy as np
 
 from whorl.diagnostics.errors import UserError
+from whorl.kernel.exchange import Exchange, Port
 from whorl.kernel.operators.pipeline import State
 from whorl.kernel.state.base import SPARE, BaseFacts, FactRows
 from whorl.kernel.state.dictionary import Dictionary, TermTooDeep
 from whorl.kernel.state.owner import Owner
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.kernel.strategies import build_strategy
+from whorl.kernel.strategies.absorption import Absorption
 from whorl.kernel.strategies.elastic import Elastic
 from whorl.kernel.strategies.fixpoint import Fixpoint
+from whorl.kernel.strategies.recompute import Recompute
+from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.stratum import Renumbered, Strategy, Stratum
 from whorl.model.batch import Batch, Values
 from whorl.model.delta import Change, Delta
@@ -79,19 +83,39 @@ class Partition:
         owner = Owner(number, partitions, dictionary) if partitions > 1 else None
         self.state: State = State(relations, dictionary, plan.logical.program.functions, owner=owner)
         schemas = dict(plan.relations)
-        self.strategies = [
-            build_strategy(Stratum(stratum, schemas, self.state, limits), plan.logical) for stratum in plan.strata
-        ]
-        if self.stepped:
+        arities = {name: len(relation.columns) for name, relation in plan.relations.items()}
+        self.strategies: list[Strategy] = []
+        self.exchanges: dict[int, Exchange] = {}  # by the place of the stratum
+        for at, stratum in enumerate(plan.strata):
+            compiled = Stratum(stratum, schemas, self.state, limits)
+            if partitions > 1 and (stratum.feeds or stratum.channels):
+                self.exchanges[at] = Exchange(stratum, self.state, arities)
+                compiled.exchange = self.exchanges[at] if stratum.channels else None
+            self.strategies.append(build_strategy(compiled, plan.logical))
+        if self.stepped and not self.exchanges:
             self.derive()
+
+    def connect(self, port: Port) -> None:
+        """Let what goes to other partitions go through a port."""
+        for exchange in self.exchanges.values():
+            exchange.port = port
 
     def derive(self) -> None:
         """Bring the views to where the base facts put them, silently."""
         self.stepped = True
-        for strategy in self.strategies:
-            strategy.step()
+        for at in range(len(self.strategies)):
+            self._bring_up_to_date(at)
         self._settle()
         self._closed = {}
+        for exchange in self.exchanges.values():
+            exchange.keep()
+
+    def _bring_up_to_date(self, at: int) -> None:
+        """Exchange what a stratum needs, and let its strategy follow the changes."""
+        strategy = self.strategies[at]
+        if at in self.exchanges:
+            self.exchanges[at].feed(fresh=isinstance(strategy, Rederive | Recompute) and strategy.fresh)
+        strategy.step()
 
     def step(self, changes: Sequence[Change], now: int | None, batches: Sequence[Batch] = ()) -> StepResult:
         """Apply one epoch at event time ``now``, ``batches`` last; if it fails, leave everything as it was."""
@@ -118,6 +142,8 @@ class Partition:
             facts.keep()
         self._closed = {}
         self.stepped = True
+        for exchange in self.exchanges.values():
+            exchange.keep()
         self._sweep()
 
     def _sweep(self) -> None:
@@ -134,6 +160,8 @@ class Partition:
             else:
                 continue
             for at, (stratum, strategy) in enumerate(zip(self.plan.strata, self.strategies, strict=True)):
+                if at in self.exchanges:
+                    self.exchanges[at].resume()  # between epochs everything alive has been sent
                 if name in stratum.relations or name in stratum.inputs():
                     if isinstance(strategy, Renumbered):
                         strategy.renumbered()
@@ -150,6 +178,8 @@ class Partition:
             relation.roll_back()
         for facts in self.base.values():
             facts.roll_back()
+        for exchange in self.exchanges.values():
+            exchange.roll_back()
         for at, strategy in enumerate(self.strategies):
             strategy.reset()
             self.stale.add(at)
@@ -169,10 +199,10 @@ class Partition:
                 base.add(counts)
         entered = perf_counter()
         costs: list[StratumCost] = []
-        for stratum, strategy in zip(self.plan.strata, self.strategies, strict=True):
+        for at, (stratum, strategy) in enumerate(zip(self.plan.strata, self.strategies, strict=True)):
             before = perf_counter()
             try:
-                strategy.step()
+                self._bring_up_to_date(at)
             except TermTooDeep as deep:
                 names = ", ".join(f'"{name}"' for name in stratum.relations)
                 sample = format_value(deep.value)[:160]
@@ -308,4 +338,6 @@ class Partition:
 def _cost(stratum: PhysicalStratum, strategy: Strategy, seconds: float) -> StratumCost:
     if isinstance(strategy, Elastic):
         return StratumCost(stratum.relations, strategy.strategy, strategy.how, strategy.predicted, seconds)
+    if isinstance(strategy, Absorption):
+        return StratumCost(stratum.relations, strategy.strategy, strategy.how, None, seconds)
     return StratumCost(stratum.relations, stratum.strategy, "", None, seconds)

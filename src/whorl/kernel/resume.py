@@ -66,6 +66,8 @@ def load_partition(folder: Path, plan: PhysicalPlan, limits: Limits) -> Partitio
     partition = _load(folder, content, plan, limits, list(content["relations"]))
     if partition.stepped:
         partition.stale = set(content["stale"])
+        for exchange in partition.exchanges.values():
+            exchange.resume()
         for at, strategy in enumerate(partition.strategies):
             if at in partition.stale:
                 continue

@@ -44,6 +44,18 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Shipment:
+    """What one partition sent another through one channel."""
+
+    channel: str
+    sender: int
+    receiver: int
+    rows: int = 0
+    bytes: int = 0
+    label_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class StratumCost:
     """How one stratum was brought up to date, and what that cost in seconds, predicted (if anything was) and actual."""
 
@@ -67,3 +79,4 @@ class EpochReport:
     phases: Mapping[str, float] = field(default_factory=dict)
     state_bytes: int | None = None
     strata: tuple[StratumCost, ...] = ()
+    shipped: tuple[Shipment, ...] = ()

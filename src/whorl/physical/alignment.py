@@ -86,14 +86,14 @@ def _link(
             for place, each in enumerate(atom.args)
             if isinstance(each, ast.Variable)
             and each.name in names
-            and _same_kind(kinds[column], relations[atom.relation].columns[place].type)
+            and same_kind(kinds[column], relations[atom.relation].columns[place].type)
         )
     line = rule.span.line if rule.span is not None else None
     read = tuple((atom.relation, not isinstance(atom, AntiJoin)) for atom in atoms)
     return Link(rule.relation, read, aligned, needs, stratum, line)
 
 
-def _same_kind(left: Type, right: Type) -> bool:
+def same_kind(left: Type, right: Type) -> bool:
     """Whether a value is stored alike in two columns; an Integer that becomes a Float has another owner."""
     return left is right or (left in _INTEGERS and right in _INTEGERS)
 
@@ -111,7 +111,7 @@ def _equal_variables(rule: RulePlan, types: Mapping[str, Type]) -> dict[str, fro
         if isinstance(sides[0], ast.Variable) and isinstance(sides[1], ast.Variable):
             left, right = sides[0].name, sides[1].name
             kinds = [types.get(name, Type.UNKNOWN) for name in (left, right)]
-            if Type.UNKNOWN not in kinds and _same_kind(*kinds):
+            if Type.UNKNOWN not in kinds and same_kind(*kinds):
                 joined = same.get(left, frozenset({left})) | same.get(right, frozenset({right}))
                 same |= dict.fromkeys(joined, joined)
     return same

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whorl.logical.plan import AntiJoin, Contribution, Join, Step
+from whorl.physical.localize import explain_channels
 from whorl.physical.plan import PhysicalPlan, PhysicalRule, PhysicalStratum
 from whorl.syntax.printer import print_expr
 
@@ -17,6 +18,7 @@ def explain_physical(plan: PhysicalPlan) -> str:
     for output in plan.outputs:
         lines.append(f"Output {output.name} = {output.relation}")
     lines.extend(explain_placement(plan))
+    lines.extend(explain_channels(plan))
     return "\n".join(lines)
 
 

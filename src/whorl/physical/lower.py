@@ -15,31 +15,45 @@ from whorl.logical.plan import Contribution, Filter, Fixpoint, Join, LogicalPlan
 from whorl.model.schema import Column
 from whorl.model.types import Type
 from whorl.physical.frontier import last, rename_rule
-from whorl.physical.placement import place_relations
+from whorl.physical.placement import copied_recursion, place_apart, place_with_exchange
 from whorl.physical.plan import Best, Cell, PhysicalPlan, PhysicalRule, PhysicalStratum
 from whorl.physical.rounds import assignment, build_rounds
 from whorl.physical.rules import NotVectorized, build_rule, expr_type, infer_variables
-from whorl.physical.strategies import check_strategy, choose_strategy, with_arms
+from whorl.physical.strategies import check_placement, check_strategy, choose_strategy, with_arms
 from whorl.syntax import ast
 
 
-def lower_plan(plan: LogicalPlan, strategy: str = "auto") -> PhysicalPlan:
-    """Choose how every stratum is maintained, and prepare its rules."""
+def lower_plan(plan: LogicalPlan, strategy: str = "auto", placement: str = "apart") -> PhysicalPlan:
+    """Choose how every stratum is maintained and where its rows live, and prepare its rules.
+
+    Partitions that live `apart` never exchange rows; by `join` or `first` they do, with homes chosen so. `auto` lets
+    them exchange where a recursion would else be copied.
+    """
     check_strategy(strategy)
-    lowering = _Lowering(plan, strategy)
+    check_placement(placement)
+    if placement in ("apart", "auto"):
+        physical = place_apart(_lower(plan, strategy))
+        if placement == "apart" or strategy == "expiry" or not copied_recursion(physical):
+            return physical
+    return place_with_exchange(_lower(plan, strategy, travelling=True), "first" if placement == "first" else "join")
+
+
+def _lower(plan: LogicalPlan, strategy: str, *, travelling: bool = False) -> PhysicalPlan:
+    lowering = _Lowering(plan, strategy, travelling=travelling)
     for stratum in plan.strata:
         lowering.stratum(stratum)
     outputs = tuple(lowering.output(output) for output in plan.outputs)
     strata = with_arms(lowering.strata) if strategy == "auto" else tuple(lowering.strata)
-    return place_relations(PhysicalPlan(plan, lowering.relations, strata, outputs))
+    return PhysicalPlan(plan, lowering.relations, strata, outputs)
 
 
 class _Lowering:
     """Collects the strata and the relations of the physical plan."""
 
-    def __init__(self, plan: LogicalPlan, strategy: str) -> None:
+    def __init__(self, plan: LogicalPlan, strategy: str, *, travelling: bool) -> None:
         self._plan = plan
         self._strategy = strategy
+        self._travelling = travelling
         self._functions = plan.program.functions
         self.relations: dict[str, Relation] = dict(plan.relations)
         self.strata: list[PhysicalStratum] = []
@@ -144,7 +158,12 @@ class _Lowering:
             )
 
     def _expires(self, rules: tuple[PhysicalRule, ...]) -> bool:
-        """Whether rules only add, and what they read carries times of death, or lives for ever."""
+        """Whether rules only add, and what they read carries times of death, or lives for ever.
+
+        Rows that travel between partitions leave their times of death behind.
+        """
+        if self._travelling:
+            return False
         maintained = {name: stratum for stratum in self.strata for name in stratum.relations}
         heads = {rule.relation for rule in rules}
         timed = False

@@ -19,8 +19,8 @@ Cost: there are no figures to go by, so relations are tried in the order in whic
 those of recursive strata, the widest first; outputs; other derived relations, last strata first; inputs. Each takes the
 first column that goes with what is decided already; columns that more atoms share come first, Booleans last.
 
-A program whose recursion keeps no column runs as copies. An exchange of tuples between partitions would be a third
-kind of `Placed`, and another answer of `_Search._demand`.
+A program whose recursion keeps no column exchanges tuples instead: every relation gets a home, and rules run where a
+variable of theirs is at home (`whorl.physical.homes`, `whorl.physical.localize`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from dataclasses import dataclass, field, replace
 from whorl.diagnostics.wording import listed
 from whorl.model.types import Type
 from whorl.physical.alignment import Link, Needs, alignments
+from whorl.physical.homes import choose_homes
+from whorl.physical.localize import localize
 from whorl.physical.plan import PhysicalPlan, PhysicalStratum, Placed
 
 _ATTEMPTS = 2_000  # partial choices looked at for one column, before it is given up
@@ -38,10 +40,28 @@ _COPIED = -1
 Choice = Mapping[str, int]  # a column for each relation that is split, `_COPIED` for one that is not
 
 
-def place_relations(plan: PhysicalPlan) -> PhysicalPlan:
-    """Return the plan with a place for every relation, and rules that keep only what their partition owns."""
-    search = _Search(plan)
-    placement = search.decide()
+def place_apart(plan: PhysicalPlan) -> PhysicalPlan:
+    """Return the plan with a place for every relation, such that partitions never exchange tuples."""
+    return _without_exchange(plan, _Search(plan).decide())
+
+
+def place_with_exchange(plan: PhysicalPlan, by: str) -> PhysicalPlan:
+    """Return the plan with a home for every relation, and channels for what crosses."""
+    return localize(plan, choose_homes(plan, by, _Search(plan).allowed))
+
+
+def copied_recursion(plan: PhysicalPlan) -> bool:
+    """Whether a plan copies a recursion because it keeps no column, which it need not where partitions exchange."""
+    return any(
+        stratum.recursive
+        and stratum.kind in ("rows", "best", "frontier")
+        and any(plan.split_column(name) is None and plan.relations[name].columns for name in stratum.relations)
+        for stratum in plan.strata
+    )
+
+
+def _without_exchange(plan: PhysicalPlan, placement: Mapping[str, Placed]) -> PhysicalPlan:
+    """Return the plan with rules that keep only what their partition owns."""
     columns = {name: placed.column for name, placed in placement.items() if placed.column is not None}
     strata = tuple(_owning(stratum, columns) for stratum in plan.strata)
     return replace(plan, strata=strata, placement=placement)
@@ -150,18 +170,18 @@ class _Search:
 
     def _columns(self, name: str) -> list[int]:
         """Return the columns that a relation may be split by, the best first."""
-        columns = self._allowed(name)
+        columns = self.allowed(name)
         shared = dict.fromkeys(columns, 0)  # atoms that could be split with it
         for link in self.links:
             if link.head == name:
                 for column in columns:
                     for atom, place in link.aligned.get(column, ()):
                         other, positive = link.atoms[atom]
-                        shared[column] += positive and place in self._allowed(other)
+                        shared[column] += positive and place in self.allowed(other)
         kinds = [column.type for column in self.plan.relations[name].columns]
         return sorted(columns, key=lambda c: (kinds[c] is Type.BOOLEAN, -shared[c], c))
 
-    def _allowed(self, name: str) -> list[int]:
+    def allowed(self, name: str) -> list[int]:
         """Return the columns that tell the owner of everything that belongs to a row: its key, or its group."""
         if self._counts(name):
             return []
@@ -225,7 +245,7 @@ class _Search:
         found: list[tuple[str, int]] = []
         for at in atoms:
             name = link.atoms[at][0]
-            column, allowed = link.place(at, head), self._allowed(name)
+            column, allowed = link.place(at, head), self.allowed(name)
             if name not in chosen and column is not None and column in allowed:
                 found.append((name, column))
         return found

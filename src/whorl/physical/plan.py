@@ -105,6 +105,20 @@ class Best:
 
 
 @dataclass(frozen=True, slots=True)
+class Channel:
+    """A copy of a relation's rows that partitions send each other: whatever `source` holds, `target` holds elsewhere.
+
+    A row goes to the owner of its value in `column`, or (None) to all. Where several partitions may send the same row,
+    the target is `signed`: its last column is the number of the sender.
+    """
+
+    source: str
+    target: str
+    column: int | None
+    signed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PhysicalStratum:
     """One stratum with the strategy that maintains it.
 
@@ -128,6 +142,13 @@ class PhysicalStratum:
     spaces: Mapping[tuple[str, int], tuple[KeySpace, ...]] = field(default_factory=dict)
     # Ways to follow changes that may be taken in turn; in every epoch everything may be derived again instead.
     arms: tuple[str, ...] = ()
+    feeds: tuple[Channel, ...] = ()  # what partitions send each other before the stratum is brought up to date
+    channels: tuple[Channel, ...] = ()  # what they send each other until its fixpoint is reached
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """The relations through which the stratum's own rows come back from other partitions."""
+        return tuple(channel.target for channel in self.channels)
 
     def inputs(self) -> tuple[str, ...]:
         """Return the relations that the rules read and other strata or the outside own."""
@@ -155,6 +176,11 @@ class PhysicalPlan:
     strata: tuple[PhysicalStratum, ...]
     outputs: tuple[Output, ...]
     placement: Mapping[str, Placed] = field(default_factory=dict)
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether partitions send each other rows."""
+        return any(stratum.feeds or stratum.channels for stratum in self.strata)
 
     def split_column(self, relation: str) -> int | None:
         """Return the column by which a relation is split, None if it is copied."""

@@ -8,11 +8,13 @@ from dataclasses import replace
 from whorl.diagnostics.errors import UserError
 from whorl.physical.plan import PhysicalStratum
 
-STRATEGIES = ("auto", "recompute", "counting", "expiry", "dred", "pf", "support", "derivations")
+STRATEGIES = ("auto", "recompute", "counting", "expiry", "dred", "pf", "support", "derivations", "absorption")
+
+PLACEMENTS = ("auto", "apart", "join", "first")
 
 _SERVES = {
-    "rows": ("recompute", "expiry", "dred", "pf", "support", "derivations"),
-    "best": ("recompute", "expiry", "dred"),
+    "rows": ("recompute", "expiry", "dred", "pf", "support", "derivations", "absorption"),
+    "best": ("recompute", "expiry", "dred", "absorption"),
     "totals": ("recompute",),
     "selected": ("recompute",),
     "staged": ("recompute",),
@@ -84,3 +86,9 @@ def check_strategy(wanted: str) -> None:
     """Refuse a name that is no strategy."""
     if wanted not in STRATEGIES:
         raise UserError("E401", None, name=wanted, known=", ".join(STRATEGIES))
+
+
+def check_placement(wanted: str) -> None:
+    """Refuse a name that is no placement."""
+    if wanted not in PLACEMENTS:
+        raise UserError("E403", None, name=wanted, known=", ".join(PLACEMENTS))

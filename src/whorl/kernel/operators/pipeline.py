@@ -432,22 +432,26 @@ def _owns(owner: Owner, column: int, kind: Type) -> Condition:
     return lambda batch: owner.owns(batch[:, column], kind)
 
 
-def compile_at_atom(rule: PhysicalRule, atom: int, state: State, kinds: Sequence[Type], *, trace: bool) -> Pipeline:
+def compile_at_atom(
+    rule: PhysicalRule, atom: int, state: State, kinds: Sequence[Type], *, trace: bool, also: Sequence[str] = ()
+) -> Pipeline:
     """Compile the entry of a rule at an atom.
 
     A batch holds rows of the atom's relation, with ``trace`` followed by their numbers. The result holds the columns of
-    the head, with ``trace`` followed by the number of each positive atom's row.
+    the head, with ``trace`` followed by the number of each positive atom's row, and those of some variables ``also``.
     """
     step, positive = rule.atoms[atom]
     assert isinstance(step, Join | AntiJoin)
     entered = [row_name(atom)] if trace and positive else []
     own = state.relations[step.relation].types
-    return _compile(rule, rule.at_atom[atom], step.args, own, entered, state, kinds, trace=trace)
+    return _compile(rule, rule.at_atom[atom], step.args, own, entered, state, kinds, trace=trace, also=also)
 
 
-def compile_at_nothing(rule: PhysicalRule, state: State, kinds: Sequence[Type], *, trace: bool) -> Pipeline:
+def compile_at_nothing(
+    rule: PhysicalRule, state: State, kinds: Sequence[Type], *, trace: bool, also: Sequence[str] = ()
+) -> Pipeline:
     """Compile the entry of a rule without atoms: a batch of one line gives its rows."""
-    return _compile(rule, rule.at_nothing, (), (), [], state, kinds, trace=trace)
+    return _compile(rule, rule.at_nothing, (), (), [], state, kinds, trace=trace, also=also)
 
 
 def _compile(
@@ -460,11 +464,12 @@ def _compile(
     kinds: Sequence[Type],
     *,
     trace: bool,
+    also: Sequence[str],
 ) -> Pipeline:
     args = [arg.value if isinstance(arg, Contribution) else arg for arg in rule.args]
     if not args:  # a relation without columns holds the row (0)
         args, kinds = [ast.Constant(0)], [Type.INTEGER]
-    numbers = _row_names(rule) if trace else []
+    numbers = [*_row_names(rule), *also] if trace else []
     plain = all(isinstance(a, ast.Variable) and rule.types.get(a.name) is k for a, k in zip(args, kinds, strict=True))
     outputs = [*(arg.name for arg in args if isinstance(arg, ast.Variable)), *numbers] if plain else []
     used = set(numbers).union(*(variable_names(arg) for arg in args))

@@ -65,13 +65,17 @@ class Owner:
         self.number = number
         self.partitions = partitions
         self._dictionary = dictionary
-        self._known: Mask = np.zeros(0, np.bool_)  # for the dictionary's first numbers, whether their value is owned
+        self._known: Ints = np.zeros(0, np.int64)  # for the dictionary's first numbers, who owns their value
 
     def owns(self, column: Ints, kind: Type) -> Mask:
         """Tell which values of an encoded column the partition owns."""
+        own: Mask = self.owners(column, kind) == self.number
+        return own
+
+    def owners(self, column: Ints, kind: Type) -> Ints:
+        """Return the partitions that own the values of an encoded column."""
         if kind in _NUMBERS:
-            own: Mask = hash_integers(column) % np.uint64(self.partitions) == self.number
-            return own
+            return (hash_integers(column) % np.uint64(self.partitions)).astype(np.int64)
         if len(self._known) < len(self._dictionary):
             self._learn()
         return self._known[column]
@@ -79,5 +83,5 @@ class Owner:
     def _learn(self) -> None:
         """Hash the values that are new in the dictionary."""
         first, count = len(self._known), len(self._dictionary)
-        known = [owner_of(self._dictionary.value(at), self.partitions) == self.number for at in range(first, count)]
-        self._known = np.concatenate((self._known, np.array(known, np.bool_)))
+        known = [owner_of(self._dictionary.value(at), self.partitions) for at in range(first, count)]
+        self._known = np.concatenate((self._known, np.array(known, np.int64)))

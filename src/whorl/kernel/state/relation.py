@@ -252,6 +252,15 @@ class StoredRelation:
         """Return the numbers of rows that died or came alive in this epoch, perhaps more than once."""
         return _concatenate(self._changed)
 
+    def changed_since(self, seen: int) -> tuple[list[Ints], int]:
+        """Return the notes of changes after the first ``seen`` of this epoch, and how many there are now."""
+        return self._changed[seen:], len(self._changed)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether rows have labels."""
+        return self._labelled
+
     def note_changes(self, numbers: Ints) -> None:
         """Remember rows that someone else made alive, let die or gave another label."""
         if len(numbers):

@@ -36,7 +36,7 @@ class Dred(Rederive):
             if stratum.rules[rule].relation not in stratum.best
             and not any(entry.inside for entry in stratum.entries if entry.rule == rule)
         )
-        self._improving = not stratum.comparable_best()
+        self._improving = not stratum.comparable_best() or bool(stratum.plan.imports)
         self.trace = bool(stratum.best) and not self._improving
 
     def resume(self) -> None:

@@ -40,6 +40,10 @@ class Fixpoint:
         """Return the label that each derivation offers; the rows it uses stand from column ``first``."""
         raise NotImplementedError
 
+    def also(self, _rule: int) -> tuple[str, ...]:
+        """Return the variables of a rule whose values derivations must come with, after the rows they use."""
+        return ()
+
     def nothing(self) -> Rows:
         """Return no rows of any relation."""
         return {name: [] for name in self.stratum.plan.relations}
@@ -64,7 +68,8 @@ class Fixpoint:
         needs = needs_for(stratum, rule, NEW)
         positive = [entry for entry in stratum.entries if entry.rule == rule and entry.positive]
         if not positive:
-            chunks = stratum.at_nothing(rule, trace=self.trace).run(np.zeros((1, 1), np.int64), needs)
+            pipeline = stratum.at_nothing(rule, trace=self.trace, also=self.also(rule))
+            chunks = pipeline.run(np.zeros((1, 1), np.int64), needs)
         else:
             entry = min(positive, key=lambda each: stratum.relation(each.relation).count)
             chunks = self.joined(entry, stratum.relation(entry.relation).alive(), needs)
@@ -74,15 +79,26 @@ class Fixpoint:
 
     def joined(self, entry: Entry, numbers: Ints, needs: list[int]) -> Iterator[Ints]:
         """Yield the derivations that use one of some rows at an atom."""
-        pipeline = self.stratum.at_atom(entry, trace=self.trace)
+        pipeline = self.stratum.at_atom(entry, trace=self.trace, also=self.also(entry.rule))
         for batch in self.stratum.batches(entry.relation, numbers, trace=self.trace and entry.positive):
             self.check_deadline()
             yield from pipeline.run(batch, needs)
 
     def grow(self, grown: Rows) -> None:
-        """Derive what new rows lead to, round by round."""
+        """Derive what new rows lead to, here and wherever else rows travel."""
+        rounds = self._grow_here(grown, 0)
+        exchange = self.stratum.exchange
+        while exchange is not None and (arrived := exchange.grew()) is not None:
+            grown = self.nothing()
+            for entry in self.stratum.entries:
+                if entry.relation in arrived:
+                    self.follow(entry, arrived[entry.relation], grown)
+            rounds = self._grow_here(grown, rounds)
+        self.stratum.state.work.rounds += rounds
+
+    def _grow_here(self, grown: Rows, rounds: int) -> int:
+        """Derive what new rows lead to, round by round, after some rounds before; return how many there were then."""
         stratum = self.stratum
-        rounds = 0
         while any(len(part) for parts in grown.values() for part in parts):
             rounds += 1
             delta = {name: self._once(name, parts) for name, parts in grown.items() if parts}
@@ -94,7 +110,7 @@ class Fixpoint:
                     if rounds > stratum.limits.rounds or head.count > stratum.limits.tuples:
                         sample = stratum.relation(entry.relation).read(delta[entry.relation][:1])
                         stratum.check_limits(rounds, entry.rule, sample)
-        stratum.state.work.rounds += rounds
+        return rounds
 
     def _once(self, name: str, parts: list[Ints]) -> Ints:
         numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -38,9 +38,9 @@ class ProveFirst(Rederive):
         search.run()
         return np.array([goal in self._proved for goal in goals], np.bool_)
 
-    def bring_back(self, _fallen: Rows) -> Rows:
-        """Return nothing: what fell had no proof."""
-        return self.nothing()
+    def bring_back(self, fallen: Rows) -> Rows:
+        """Return nothing: what fell had no proof. Where rows travel, it had none here, and is looked at again."""
+        return super().bring_back(fallen) if self.stratum.plan.imports else self.nothing()
 
 
 class _Search:

@@ -14,16 +14,16 @@ class Recompute(Fixpoint):
 
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
-        self._fresh = True
+        self.fresh = True
 
     def reset(self) -> None:
         """Nothing is kept beside the rows."""
-        self._fresh = True
+        self.fresh = True
 
     def resume(self) -> None:
         """Go on from the rows and labels that were saved."""
         self.stratum.resume()
-        self._fresh = False
+        self.fresh = False
 
     def renumbered(self) -> None:
         """Take over that rows have other numbers."""
@@ -31,7 +31,7 @@ class Recompute(Fixpoint):
 
     def step(self) -> None:
         """Let every row die, and derive again what follows."""
-        if self._fresh or self.stratum.changed():
-            self._fresh = False
+        if self.stratum.fresh(own=self.fresh) or self.stratum.changed():
+            self.fresh = False
             self.stratum.clear()
             self.derive_all()

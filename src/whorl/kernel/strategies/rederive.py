@@ -41,7 +41,7 @@ class Rederive(Fixpoint):
 
     def step(self) -> None:
         """Follow the changes of the inputs."""
-        if self.fresh:
+        if self.stratum.fresh(own=self.fresh):
             self.start()
         elif self.stratum.changed():
             self.follow_changes()
@@ -125,7 +125,19 @@ class Rederive(Fixpoint):
     # Phase 2: fall
 
     def fall(self, doubtful: Rows) -> Rows:
-        """Let doubtful rows die unless something saves them; return those that died."""
+        """Let doubtful rows die unless something saves them, here and wherever rows travel; return those that died."""
+        fallen = self._fall_here(doubtful)
+        exchange = self.stratum.exchange
+        while exchange is not None and (gone := exchange.fell()) is not None:
+            doubtful = self.nothing()
+            for entry in self.stratum.entries:
+                if entry.relation in gone:
+                    self.doubt(entry, gone[entry.relation], doubtful)
+            for name, parts in self._fall_here(doubtful).items():
+                fallen[name] += parts
+        return fallen
+
+    def _fall_here(self, doubtful: Rows) -> Rows:
         fallen = self.nothing()
         rounds = 0
         while any(doubtful.values()):

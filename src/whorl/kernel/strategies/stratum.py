@@ -10,6 +10,7 @@ import numpy as np
 
 from whorl.analysis.program import Relation
 from whorl.diagnostics.errors import UserError
+from whorl.kernel.exchange import CHANGED, FRESH, Exchange
 from whorl.kernel.operators.pipeline import Pipeline, State, compile_at_atom, compile_at_head, compile_at_nothing
 from whorl.kernel.state.best import BestRows
 from whorl.kernel.state.frontier import Frontier
@@ -68,7 +69,7 @@ class Entry:
     atom: int
     relation: str
     positive: bool
-    inside: bool  # whether the relation belongs to the stratum itself
+    inside: bool  # whether the relation belongs to the stratum itself, here or in another partition
 
 
 class Stratum:
@@ -79,8 +80,10 @@ class Stratum:
         self.rules = plan.rules
         self.state = state
         self.limits = limits
+        self.exchange: Exchange | None = None  # where rows of the stratum travel between partitions
+        self._inside = frozenset((*plan.relations, *plan.imports))
         self._schemas = schemas
-        self._pipelines: dict[tuple[int, int, bool], Pipeline] = {}
+        self._pipelines: dict[tuple[int, int, bool, tuple[str, ...]], Pipeline] = {}
         self._premises: dict[int, list[tuple[int, str]]] = {}
         self.entries = tuple(self._entries())
         self.best = {
@@ -99,7 +102,7 @@ class Stratum:
         for number, rule in enumerate(self.rules):
             for atom, (step, positive) in enumerate(rule.atoms):
                 name = step.relation  # type: ignore[union-attr]
-                yield Entry(number, atom, name, positive, name in self.plan.relations)
+                yield Entry(number, atom, name, positive, name in self._inside)
 
     def relation(self, name: str) -> StoredRelation:
         """Return a stored relation."""
@@ -122,7 +125,9 @@ class Stratum:
 
     def clear(self) -> None:
         """Let every row of the stratum die."""
-        for name in self.plan.relations:
+        if self.exchange is not None:
+            self.exchange.clear()
+        for name in self._inside:
             relation = self.relation(name)
             if relation.count:
                 relation.clear_marks()
@@ -147,31 +152,31 @@ class Stratum:
         """Return the aggregated columns of a relation with their functions, in their order."""
         return dict(sorted(self._schemas[name].aggregates.items()))
 
-    def at_atom(self, entry: Entry, *, trace: bool) -> Pipeline:
+    def at_atom(self, entry: Entry, *, trace: bool, also: tuple[str, ...] = ()) -> Pipeline:
         """Return the pipeline of a rule entered at an atom."""
-        return self._pipeline(entry.rule, entry.atom, trace=trace)
+        return self._pipeline(entry.rule, entry.atom, trace=trace, also=also)
 
     def at_head(self, rule: int) -> Pipeline:
         """Return the pipeline that finds derivations of rows of a rule's head."""
         return self._pipeline(rule, -2, trace=True)
 
-    def at_nothing(self, rule: int, *, trace: bool) -> Pipeline:
+    def at_nothing(self, rule: int, *, trace: bool, also: tuple[str, ...] = ()) -> Pipeline:
         """Return the pipeline of a rule without positive atoms."""
-        return self._pipeline(rule, -1, trace=trace)
+        return self._pipeline(rule, -1, trace=trace, also=also)
 
-    def _pipeline(self, rule: int, atom: int, *, trace: bool) -> Pipeline:
-        key = (rule, atom, trace)
+    def _pipeline(self, rule: int, atom: int, *, trace: bool, also: tuple[str, ...] = ()) -> Pipeline:
+        key = (rule, atom, trace, also)
         if key not in self._pipelines:
-            self._pipelines[key] = self._compile(self.rules[rule], atom, trace=trace)
+            self._pipelines[key] = self._compile(self.rules[rule], atom, trace=trace, also=also)
         return self._pipelines[key]
 
-    def _compile(self, rule: PhysicalRule, atom: int, *, trace: bool) -> Pipeline:
+    def _compile(self, rule: PhysicalRule, atom: int, *, trace: bool, also: tuple[str, ...]) -> Pipeline:
         kinds = self.types(rule.relation)
         if atom == -2:
             return compile_at_head(rule, self.state)
         if atom == -1:
-            return compile_at_nothing(rule, self.state, kinds, trace=trace)
-        return compile_at_atom(rule, atom, self.state, kinds, trace=trace)
+            return compile_at_nothing(rule, self.state, kinds, trace=trace, also=also)
+        return compile_at_atom(rule, atom, self.state, kinds, trace=trace, also=also)
 
     def premises(self, rule: int) -> list[str]:
         """Return the relations of the positive atoms of a rule."""
@@ -181,7 +186,7 @@ class Stratum:
         """Return the positive atoms of a rule that read the stratum itself: their place among those, the relation."""
         if rule not in self._premises:
             names = enumerate(self.premises(rule))
-            self._premises[rule] = [(at, name) for at, name in names if name in self.plan.relations]
+            self._premises[rule] = [(at, name) for at, name in names if name in self._inside]
         return self._premises[rule]
 
     def comparable_best(self) -> bool:
@@ -200,8 +205,16 @@ class Stratum:
                 return True
         return False
 
+    def fresh(self, *, own: bool) -> bool:
+        """Whether everything is derived again: because it must be here, or in another partition of an exchange."""
+        if self.exchange is not None:
+            return bool(self.exchange.agreed & FRESH)
+        return own
+
     def changed(self) -> bool:
-        """Whether anything that the stratum reads has changed in this epoch."""
+        """Whether anything that the stratum reads has changed in this epoch, in whatever partition if they exchange."""
+        if self.exchange is not None:
+            return bool(self.exchange.agreed & CHANGED)
         return any(len(self.relation(name).changed()) for name in self.plan.inputs())
 
     def batches(self, name: str, numbers: Ints, *, trace: bool) -> Iterator[Ints]:

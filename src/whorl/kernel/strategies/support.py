@@ -30,7 +30,7 @@ class Support(Rederive):
 
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
-        for name in stratum.plan.relations:
+        for name in (*stratum.plan.relations, *stratum.plan.imports):
             stratum.relation(name).keep_labels()
 
     def prepare(self) -> None:

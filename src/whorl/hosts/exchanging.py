@@ -1,0 +1,192 @@
+"""Run the partitions of one host together, where they send each other rows.
+
+Each partition runs in a thread of its own, and only one of them at a time: a partition that waits for letters hands
+over to the host, which goes on with another. So a step reads like a plain function, and yet stops in the middle. The
+same steps run wherever letters are carried by something else than this process: see `Carrier`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Thread
+from typing import Generic, Protocol, TypeVar
+
+from whorl.kernel.exchange import Letter
+from whorl.kernel.partition import Partition
+from whorl.model.report import Shipment
+
+Result = TypeVar("Result")
+
+
+class Carrier(Protocol):
+    """Brings letters from partition to partition, each once, and in the order in which one sends them to another."""
+
+    def post(self, letters: Sequence[Letter]) -> None:
+        """Take letters."""
+
+    def deliver(self) -> tuple[int, list[Letter]] | None:
+        """Return the next partition that gets letters, and these; None if none are under way."""
+
+
+@dataclass
+class Direct:
+    """Carries letters at once; counts what it carries."""
+
+    shipped: dict[tuple[str, int, int], Shipment] = field(default_factory=dict)
+    _waiting: dict[int, list[Letter]] = field(default_factory=dict)
+
+    def post(self, letters: Sequence[Letter]) -> None:
+        """Take letters."""
+        for letter in letters:
+            count_letter(self.shipped, letter)
+            self._waiting.setdefault(letter.receiver, []).append(letter)
+
+    def deliver(self) -> tuple[int, list[Letter]] | None:
+        """Return all letters for one partition."""
+        if not self._waiting:
+            return None
+        receiver = next(iter(self._waiting))
+        return receiver, self._waiting.pop(receiver)
+
+
+def count_letter(shipped: dict[tuple[str, int, int], Shipment], letter: Letter) -> None:
+    """Add a letter to what has been shipped."""
+    key = (letter.channel, letter.sender, letter.receiver)
+    old = shipped.get(key, Shipment(*key))
+    shipped[key] = Shipment(
+        *key, old.rows + letter.count, old.bytes + letter.nbytes, old.label_bytes + letter.label_bytes
+    )
+
+
+def run_together(
+    partitions: Sequence[Partition], works: Sequence[Callable[[], Result]], carrier: Carrier
+) -> list[Result]:
+    """Let every partition do its work; if one fails, the others are stopped where they wait, and it is raised."""
+    tasks = [_Task(partition, work) for partition, work in zip(partitions, works, strict=True)]
+    try:
+        events = [task.start() for task in tasks]
+        while not all(isinstance(event, _Done) for event in events):
+            events = _trade(tasks, events, carrier) if isinstance(events[0], _Trade) else _swap(tasks, events, carrier)
+        return [event.result for event in events if isinstance(event, _Done)]
+    except BaseException:
+        for task in tasks:
+            task.abandon()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Trade:
+    letters: list[Letter]
+    ballot: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Swap:
+    letters: list[Letter]
+
+
+@dataclass(frozen=True, slots=True)
+class _Done(Generic[Result]):
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: BaseException
+
+
+_Event = _Trade | _Swap | _Done[Result] | _Failed
+
+
+def _trade(tasks: Sequence[_Task[Result]], events: Sequence[_Event[Result]], carrier: Carrier) -> list[_Event[Result]]:
+    """Bring what all send to all, and let them go on."""
+    ballot = 0
+    for event in events:
+        assert isinstance(event, _Trade), "partitions go through the same phases"
+        ballot |= event.ballot
+        carrier.post(event.letters)
+    boxes: list[list[Letter]] = [[] for _ in tasks]
+    while (delivery := carrier.deliver()) is not None:
+        boxes[delivery[0]] += delivery[1]
+    return [task.resume((box, ballot)) for task, box in zip(tasks, boxes, strict=True)]
+
+
+def _swap(tasks: Sequence[_Task[Result]], events: Sequence[_Event[Result]], carrier: Carrier) -> list[_Event[Result]]:
+    """Bring letters until nobody sends any, and let all go on."""
+    for event in events:
+        assert isinstance(event, _Swap), "partitions go through the same phases"
+        carrier.post(event.letters)
+    while (delivery := carrier.deliver()) is not None:
+        answer = tasks[delivery[0]].resume(delivery[1])
+        assert isinstance(answer, _Swap), "a phase ends for all at once"
+        carrier.post(answer.letters)
+    return [task.resume(None) for task in tasks]
+
+
+class _Abandoned(Exception):
+    """The step is given up, because another partition failed."""
+
+
+_ABANDON = object()
+
+
+class _Task(Generic[Result]):
+    """The work of one partition, and the port through which it waits."""
+
+    def __init__(self, partition: Partition, work: Callable[[], Result]) -> None:
+        self._work = work
+        self._letters_in: SimpleQueue[object] = SimpleQueue()
+        self._events: SimpleQueue[_Event[Result]] = SimpleQueue()
+        self._thread = Thread(target=self._run, daemon=True, name=f"whorl-partition-{partition.number}")
+        self._waiting = False
+        partition.connect(self)
+
+    def start(self) -> _Event[Result]:
+        """Run until the work waits or is done."""
+        self._thread.start()
+        return self._next()
+
+    def resume(self, answer: object) -> _Event[Result]:
+        """Go on with what was waited for."""
+        self._waiting = False
+        self._letters_in.put(answer)
+        return self._next()
+
+    def abandon(self) -> None:
+        """Stop work that waits."""
+        if self._waiting:
+            self._waiting = False
+            self._letters_in.put(_ABANDON)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _next(self) -> _Event[Result]:
+        event = self._events.get()
+        if isinstance(event, _Failed):
+            raise event.error
+        self._waiting = not isinstance(event, _Done)
+        return event
+
+    def _run(self) -> None:
+        try:
+            self._events.put(_Done(self._work()))
+        except BaseException as error:
+            self._events.put(_Failed(error))
+
+    def trade(self, letters: list[Letter], ballot: int) -> tuple[list[Letter], int]:
+        """Send letters; wait for those of all."""
+        self._events.put(_Trade(letters, ballot))
+        return self._wait()  # type: ignore[return-value]
+
+    def swap(self, letters: list[Letter]) -> list[Letter] | None:
+        """Send letters; wait for some, or for the end of the phase."""
+        self._events.put(_Swap(letters))
+        return self._wait()  # type: ignore[return-value]
+
+    def _wait(self) -> object:
+        answer = self._letters_in.get()
+        if answer is _ABANDON:
+            raise _Abandoned
+        return answer

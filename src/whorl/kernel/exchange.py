@@ -1,0 +1,286 @@
+"""What a partition sends to others and takes from them, for one stratum: see `whorl.physical.localize`.
+
+A channel copies the rows of a relation to where they are needed. For each row the exchange remembers what the other
+side was told, and sends only what differs from that: rows that are there now, rows that are gone. Copies of finished
+relations are sent once an epoch, before the stratum is brought up to date (`feed`). Inside a fixpoint rows go back and
+forth in two phases: first all that falls falls everywhere (`fell`), then what comes back or is new grows (`grew`); a
+phase ends when no partition has anything left to send.
+
+Cost: the rows that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from whorl.kernel.operators.pipeline import State
+from whorl.kernel.state.distinct import distinct
+from whorl.kernel.state.relation import Ints, Mask, StoredRelation
+from whorl.logical.plan import AntiJoin
+from whorl.model.batch import Values
+from whorl.physical.plan import Channel, PhysicalStratum
+
+FRESH, CHANGED, LOST = 1, 2, 4  # what partitions tell each other about a stratum before they bring it up to date
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Letter:
+    """Rows of one channel for one partition: there from now on (`weight` 1), or gone (-1)."""
+
+    channel: str
+    sender: int
+    receiver: int
+    weight: int
+    columns: tuple[Values, ...]
+    count: int
+    labels: Ints | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the rows on the wire: eight bytes a number, the text of everything else."""
+        return sum(_size(column) for column in self.columns) + self.label_bytes
+
+    @property
+    def label_bytes(self) -> int:
+        """The part of it that labels take."""
+        return 0 if self.labels is None else 8 * len(self.labels)
+
+
+def _size(column: Values) -> int:
+    if column.distinct is None:
+        return 8 * len(column)
+    sizes = np.array([len(str(value).encode()) for value in column.distinct], np.int64)
+    return int(sizes[column.data].sum()) if len(column) else 0
+
+
+class Port(Protocol):
+    """The way out of a partition; its host is at the other end."""
+
+    def trade(self, letters: list[Letter], ballot: int) -> tuple[list[Letter], int]:
+        """Send letters; when all partitions have, return those for this one, and the ballots of all together."""
+
+    def swap(self, letters: list[Letter]) -> list[Letter] | None:
+        """Send letters, and wait for some; return None when no partition has anything left to send."""
+
+
+class Exchange:
+    """One partition's end of the channels of a stratum."""
+
+    def __init__(self, plan: PhysicalStratum, state: State, arities: dict[str, int]) -> None:
+        self._plan = plan
+        self._state = state
+        self._arities = arities
+        self.port: Port | None = None
+        self.agreed = 0  # what partitions said before this step, together
+        self._fed = False  # whether what the channels feed holds what there was before this epoch
+        self._senders = [_Sender(channel, state.relations) for channel in plan.channels]
+        self._targets = {channel.target: channel for channel in (*plan.feeds, *plan.channels)}
+        self._outbox: list[Letter] = []
+        self._negated = {step.relation for rule in plan.rules for step, _ in rule.atoms if isinstance(step, AntiJoin)}
+
+    def clear(self) -> None:
+        """Forget what was sent and received inside the fixpoint: it starts anew everywhere."""
+        self._outbox = []
+        for sender in self._senders:
+            sender.clear()
+
+    def resume(self) -> None:
+        """Go on where everything alive has been sent."""
+        self._fed = True
+        for sender in self._senders:
+            sender.resume()
+
+    def keep(self) -> None:
+        """The epoch is over: changes are counted from here."""
+        self._fed = True
+        for sender in self._senders:
+            sender.seen = 0
+
+    def roll_back(self) -> None:
+        """Nothing of the epoch counts; the fixpoint starts anew."""
+        self.clear()
+
+    # Before the stratum
+
+    def feed(self, *, fresh: bool) -> None:
+        """Bring copies of finished relations up to date, and learn what the other partitions have to follow."""
+        ballot = (FRESH if fresh else 0) | self._changes()
+        letters: list[Letter] = []
+        for channel in self._plan.feeds:
+            source = self._state.relations[channel.source]
+            appeared, vanished = source.pending() if self._fed else (source.alive(), np.empty(0, np.int64))
+            for numbers, weight in ((vanished, -1), (appeared, 1)):
+                for receiver, rows in self._shares(channel, source, numbers):
+                    if receiver == self._number:
+                        self._apply(channel, rows, weight, receiver)
+                    else:
+                        letters.append(self._letter(channel, receiver, rows, weight))
+        assert self.port is not None, "partitions that exchange need a port"
+        arrived, self.agreed = self.port.trade(letters, ballot)
+        for letter in arrived:
+            self._take(letter)
+
+    def _changes(self) -> int:
+        """Tell whether anything that the stratum reads, here or through a channel, has changed, and what was lost."""
+        copies = {channel.source: channel.target for channel in self._plan.feeds}
+        ballot = 0
+        for name in dict.fromkeys((*self._plan.inputs(), *copies)):
+            appeared, vanished = self._state.relations[name].pending()
+            if len(appeared) or len(vanished):
+                ballot |= CHANGED
+            if len(vanished) or (len(appeared) and {name, copies.get(name)} & self._negated):
+                ballot |= LOST
+        return ballot
+
+    # Inside the fixpoint
+
+    def fell(self) -> dict[str, Ints] | None:
+        """Send what fell; return the copies that fell in turn, by relation, or None when all partitions are done."""
+        return self._swap(growing=False) if self.agreed & LOST else None
+
+    def grew(self) -> dict[str, Ints] | None:
+        """Send what is there now; return the copies that are new, by relation, or None when all are done."""
+        return self._swap(growing=True)
+
+    def _swap(self, *, growing: bool) -> dict[str, Ints] | None:
+        wanted = 1 if growing else -1
+        changed: dict[str, list[Ints]] = {}
+        for sender in self._senders:
+            for numbers, weight, labels in sender.news(growing=growing):
+                self._post(sender, numbers, weight, labels, changed if weight == wanted else {})
+        if changed:
+            return {name: np.concatenate(parts) for name, parts in changed.items()}
+        letters, self._outbox = self._outbox, []
+        assert self.port is not None
+        arrived = self.port.swap(letters)
+        if arrived is None:
+            return None
+        for letter in arrived:
+            numbers = self._take(letter)
+            if letter.weight == wanted and len(numbers):
+                changed.setdefault(letter.channel, []).append(numbers)
+        return {name: np.concatenate(parts) for name, parts in changed.items()}
+
+    def _post(
+        self, sender: _Sender, numbers: Ints, weight: int, labels: Ints | None, changed: dict[str, list[Ints]]
+    ) -> None:
+        """Hand rows over: those for this partition at once, the others by letter."""
+        channel = sender.channel
+        for receiver, rows in self._shares(channel, sender.source, numbers):
+            own = None if labels is None else labels[rows.lines]
+            if receiver == self._number:
+                taken = self._apply(channel, rows, weight, receiver, own)
+                if len(taken):
+                    changed.setdefault(channel.target, []).append(taken)
+            else:
+                self._outbox.append(self._letter(channel, receiver, rows, weight, own))
+
+    # Rows
+
+    @property
+    def _number(self) -> int:
+        return 0 if self._state.owner is None else self._state.owner.number
+
+    def _shares(self, channel: Channel, source: StoredRelation, numbers: Ints) -> Iterator[tuple[int, _Rows]]:
+        """Yield for each partition the rows that go there."""
+        if not len(numbers):
+            return
+        batch = source.read(numbers)
+        owner = self._state.owner
+        assert owner is not None
+        if channel.column is None:
+            everything = _Rows(batch, np.arange(len(batch)))
+            yield from ((receiver, everything) for receiver in range(owner.partitions))
+            return
+        owners = owner.owners(np.ascontiguousarray(batch[:, channel.column]), source.types[channel.column])
+        for receiver in distinct(owners).tolist():
+            lines = np.flatnonzero(owners == receiver)
+            yield receiver, _Rows(np.ascontiguousarray(batch[lines]), lines)
+
+    def _letter(self, channel: Channel, receiver: int, rows: _Rows, weight: int, labels: Ints | None = None) -> Letter:
+        kinds = self._state.relations[channel.source].types[: self._arities[channel.source]]
+        columns = tuple(
+            self._state.dictionary.decode_values(np.ascontiguousarray(rows.batch[:, at]), kind)
+            for at, kind in enumerate(kinds)
+        )
+        return Letter(channel.target, self._number, receiver, weight, columns, len(rows.batch), labels)
+
+    def _take(self, letter: Letter) -> Ints:
+        """Take over the rows of a letter; return the numbers of those that it changed."""
+        channel = self._targets[letter.channel]
+        kinds = self._state.relations[channel.source].types
+        batch = np.zeros((letter.count, len(kinds)), np.int64)
+        for at, column in enumerate(letter.columns):
+            batch[:, at] = self._state.dictionary.encode_values(column, kinds[at])
+        return self._apply(channel, _Rows(batch, np.empty(0, np.int64)), letter.weight, letter.sender, letter.labels)
+
+    def _apply(self, channel: Channel, rows: _Rows, weight: int, sender: int, labels: Ints | None = None) -> Ints:
+        target = self._state.relations[channel.target]
+        batch = rows.batch
+        if channel.signed:
+            batch = np.insert(batch[:, : self._arities[channel.source]], self._arities[channel.source], sender, axis=1)
+        batch = np.ascontiguousarray(batch)
+        if weight < 0:
+            found = target.find(batch)
+            return target.retire(found[found >= 0])
+        return target.add(batch) if labels is None else target.adopt_rows(batch, labels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Rows that go one way, and their lines in the batch they come from."""
+
+    batch: Ints
+    lines: Ints
+
+
+class _Sender:
+    """What the other side of a channel inside a fixpoint was told, by the number of the row."""
+
+    def __init__(self, channel: Channel, relations: Mapping[str, StoredRelation]) -> None:
+        self.channel = channel
+        self.source = relations[channel.source]
+        self._target = relations[channel.target]
+        self.seen = 0  # changes of the source that were looked at, in this epoch
+        self._told: Mask = np.zeros(32, np.bool_)
+        self._held: list[Ints] = []  # rows that may be new, while only what falls is sent
+
+    def clear(self) -> None:
+        """Take the other side to know nothing."""
+        self._told[:] = False
+        self._held = []
+
+    def resume(self) -> None:
+        """Take the other side to know what is alive."""
+        self.clear()
+        self._reserve()
+        self._told[self.source.alive()] = True
+
+    def news(self, *, growing: bool) -> Iterator[tuple[Ints, int, Ints | None]]:
+        """Yield rows that are gone (-1), and while things grow those that are there (1), with their labels."""
+        parts, self.seen = self.source.changed_since(self.seen)
+        numbers = distinct(np.concatenate([*self._held, *parts])) if parts or self._held else np.empty(0, np.int64)
+        self._held = []
+        if not len(numbers):
+            return
+        self._reserve()
+        alive, told = self.source.is_alive(numbers), self._told[numbers]
+        gone, fresh = numbers[~alive & told], numbers[alive & ~told]
+        if len(gone):
+            self._told[gone] = False
+            yield gone, -1, None
+        if not growing:
+            self._held = [fresh]
+        elif len(fresh):
+            self._told[fresh] = True
+            yield fresh, 1, self.source.labels[fresh] if self._target.labelled else None
+
+    def _reserve(self) -> None:
+        if self.source.count > len(self._told):
+            larger = np.zeros(max(self.source.count, 2 * len(self._told)), np.bool_)
+            larger[: len(self._told)] = self._told
+            self._told = larger

@@ -1,0 +1,231 @@
+"""Partitions that send each other rows: the same views and deltas, and what crosses is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.generators import PLAIN, WINDOWED, GeneratedProgram, cases
+from tests.golden_cases import Case as GoldenCase
+from tests.golden_cases import cases as golden_cases
+from tests.golden_cases import expected
+from whorl.cli.files import load_functions, read_source
+from whorl.diagnostics.errors import ProgramErrors, UserError
+from whorl.diagnostics.source import Source
+from whorl.hosts.inprocess import InProcess
+from whorl.logical.compile import compile_program
+from whorl.model.delta import Change, Epoch
+from whorl.model.limits import Limits
+from whorl.model.report import EpochReport
+from whorl.oracle.session import Oracle
+from whorl.physical.explain import explain_physical
+from whorl.physical.lower import lower_plan
+from whorl.syntax.deltas import format_deltas, format_header, parse_deltas
+
+Case = tuple[GeneratedProgram, tuple[Epoch, ...]]
+STRATEGIES = ["auto", "recompute", "dred", "pf", "support", "derivations"]
+REACHABLE = """
+RELATION link(X: String, Y: String).
+reachable(X, Y) :- link(X, Y).
+reachable(X, Y) :- link(X, Z), reachable(Z, Y).
+"""
+COMPONENTS = """
+RELATION edge(X: Integer, Y: Integer).
+component(X, min<X>) :- edge(X, _).
+component(Y, min<L>) :- component(X, L), edge(X, Y).
+"""
+# Where the first attribute names the node that a row lives on; with this many partitions, no two of them share one.
+NODES = 7
+
+
+def _host(
+    text: str, partitions: int, placement: str, strategy: str = "auto", limits: Limits | None = None
+) -> InProcess:
+    source = Source("test.dl", text)
+    return InProcess(lambda types: compile_program(source, data_types=types), limits, strategy, partitions, placement)
+
+
+def _commit(host: InProcess, number: int, *changes: tuple[int, str, tuple[object, ...]]) -> EpochReport:
+    rows = tuple(Change(relation, row, weight) for weight, relation, row in changes)  # type: ignore[arg-type]
+    return host.commit(Epoch(number, rows))
+
+
+def _shipped(report: EpochReport) -> dict[str, int]:
+    rows: dict[str, int] = {}
+    for each in report.shipped:
+        rows[each.channel] = rows.get(each.channel, 0) + each.rows
+    return rows
+
+
+# The same views
+
+
+@pytest.mark.parametrize("placement", ["first", "join"])
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
+def test_golden_cases_with_exchange(case: GoldenCase, placement: str) -> None:
+    program, functions = read_source(case.folder / "program.dl"), load_functions(case.functions_path())
+    output, code = "", ""
+    try:
+        host = InProcess(
+            lambda types: compile_program(program, functions, types), Limits(**case.options()), "auto", 3, placement
+        )
+        for epoch in parse_deltas(read_source(case.folder / "input.deltas")):
+            report = host.commit(epoch)
+            output += "".join(
+                f"{line}\n" for line in [format_header(report.number, report.time), *format_deltas(report.deltas)]
+            )
+    except UserError as error:
+        code = error.code
+    except ProgramErrors as errors:
+        code = errors.errors[0].code
+    assert output == expected(case.folder / "expected.deltas")
+    assert code == expected(case.folder / "expected.err").split(" ")[0]
+
+
+def _check(case: Case, strategy: str, partitions: int, placement: str) -> None:
+    program, epochs = case
+    oracle = Oracle(lambda types: compile_program(Source("generated", program.text), data_types=types))
+    try:
+        kernel = _host(program.text, partitions, placement, strategy)
+        for epoch in epochs:
+            try:
+                wanted = oracle.commit(epoch)
+            except UserError as refused:
+                with pytest.raises(UserError) as also:
+                    kernel.commit(epoch)
+                assert also.value.code in (refused.code, "E402")
+                return
+            found = kernel.commit(epoch)
+            assert dict(found.deltas) == dict(wanted.deltas), program.text
+            assert found.counts == wanted.counts, program.text
+            for output in oracle.plan.outputs:
+                assert kernel.rows(output.name) == oracle.rows(output.name), program.text
+    except UserError as refused:  # the strategy does not serve such programs
+        assert refused.code == "E402"
+        assert strategy not in ("auto", "recompute")
+
+
+_any_case = st.one_of(cases(PLAIN), cases(WINDOWED))
+_placements = st.sampled_from(["first", "join", "auto"])
+
+
+@settings(max_examples=150)
+@given(_any_case, st.sampled_from(STRATEGIES), st.sampled_from([2, 3, 7]), _placements)
+def test_partitions_that_exchange_equal_the_reference(
+    case: Case, strategy: str, partitions: int, placement: str
+) -> None:
+    _check(case, strategy, partitions, placement)
+
+
+@pytest.mark.slow
+@settings(max_examples=3_000)
+@given(_any_case, st.sampled_from(STRATEGIES), st.sampled_from([2, 3, 7]), _placements)
+def test_partitions_that_exchange_equal_the_reference_at_length(
+    case: Case, strategy: str, partitions: int, placement: str
+) -> None:
+    _check(case, strategy, partitions, placement)
+
+
+@settings(max_examples=40)
+@given(cases(WINDOWED), st.integers(1, 8))
+def test_an_epoch_that_one_partition_refuses_is_refused_by_all(case: Case, tuples: int) -> None:
+    program, epochs = case
+    tight, free = _host(program.text, 3, "first", limits=Limits(tuples=tuples)), _host(program.text, 3, "first")
+    for epoch in epochs:
+        try:
+            found = tight.commit(epoch)
+        except UserError:
+            views = [output.name for output in free.plan.outputs]
+            assert {view: tight.rows(view) for view in views} == {view: free.rows(view) for view in views}
+            continue
+        assert dict(found.deltas) == dict(free.commit(epoch).deltas), program.text
+
+
+@settings(max_examples=30)
+@given(_any_case, st.integers(0, 3), st.sampled_from([3, 4]))
+def test_a_snapshot_goes_on_with_exchange(
+    tmp_path_factory: pytest.TempPathFactory, case: Case, after: int, partitions: int
+) -> None:
+    program, epochs = case
+    source, folder = Source("generated", program.text), tmp_path_factory.mktemp("snapshot")
+    whole = _host(program.text, 3, "first")
+    host = _host(program.text, 3, "first")
+    for at, epoch in enumerate(epochs):
+        try:
+            wanted = whole.commit(epoch)
+        except UserError:
+            return
+        assert dict(host.commit(epoch).deltas) == dict(wanted.deltas)
+        if at == after:
+            host.save(folder)
+            host = InProcess.restore(
+                folder,
+                lambda types: compile_program(source, data_types=types),
+                partitions=partitions,
+                placement="first",
+            )
+
+
+# What crosses
+
+
+def _network(strategy: str) -> tuple[InProcess, EpochReport]:
+    host = _host(REACHABLE, NODES, "first", strategy)
+    links = [("A", "B"), ("B", "C"), ("C", "A"), ("C", "B")]
+    return host, _commit(host, 1, *((1, "link", link) for link in links))
+
+
+@pytest.mark.parametrize("strategy", ["dred", "pf", "support", "derivations", "recompute"])
+def test_links_and_what_follows_are_shipped_once(strategy: str) -> None:
+    _network_host, report = _network(strategy)
+    assert _shipped(report) == {"link^2": 4, "reachable^in": 12}
+    assert len(report.deltas["reachable"].inserted) == 9
+
+
+@pytest.mark.parametrize("strategy", ["dred", "pf", "support", "derivations"])
+def test_a_lost_link_ships_less_than_everything(strategy: str) -> None:
+    host, _report = _network(strategy)
+    report = _commit(host, 2, (-1, "link", ("C", "B")))
+    assert not report.deltas
+    assert sum(_shipped(report).values()) < 16
+
+
+def test_bytes_are_those_of_the_values() -> None:
+    _network_host, report = _network("dred")
+    assert {(each.channel, each.rows, each.bytes, each.label_bytes) for each in report.shipped} == {
+        ("link^2", 1, 2, 0),
+        ("reachable^in", 3, 6, 0),
+    }
+    _network_host, report = _network("support")
+    assert {each.label_bytes for each in report.shipped if each.channel == "reachable^in"} == {24}
+
+
+def test_only_a_recursion_without_a_column_to_keep_is_exchanged_by_itself() -> None:
+    kept = lower_plan(compile_program(Source("test.dl", REACHABLE)), placement="auto")
+    lost = lower_plan(compile_program(Source("test.dl", COMPONENTS)), placement="auto")
+    assert not kept.exchanges
+    assert lost.exchanges
+    assert "component^out -> component^in: to the owner of column 1 (X), until the fixpoint" in explain_physical(lost)
+
+
+def test_a_component_crosses_as_often_as_its_chain_changes_partitions() -> None:
+    """Exports of a chain of nodes, whose label is the first: each hop between owners is one row."""
+    host = _host(COMPONENTS, 3, "auto")
+    edges = [(1, "edge", (at, at + 1)) for at in range(10)]
+    report = _commit(host, 1, *edges)
+    owner = host.partition.state.owner
+    assert owner is not None
+    rows = _shipped(report)["component^in"]
+    assert 0 < rows < 60
+    report = _commit(host, 2, (1, "edge", (10, 11)))
+    assert _shipped(report).get("component^in", 0) <= 1
+
+
+def test_an_unknown_placement_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        lower_plan(compile_program(Source("test.dl", REACHABLE)), placement="nowhere")
+    assert refused.value.code == "E403"
+    assert "auto, apart, join, first" in str(refused.value)
