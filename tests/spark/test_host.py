@@ -26,21 +26,20 @@ SAMPLE = cases()[::6]
 
 @pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.name)
 def test_some_golden_cases_on_spark(case: Case, spark: Any) -> None:
-    _check_golden(case, 3, spark)
+    check_golden(case, SparkHost(spark, partitions=3))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_golden_cases_on_spark(case: Case, partitions: int, spark: Any) -> None:
-    _check_golden(case, partitions, spark)
+    check_golden(case, SparkHost(spark, partitions=partitions))
 
 
-def _check_golden(case: Case, partitions: int, spark: Any) -> None:
+def check_golden(case: Case, make: SparkHost) -> None:
     program, functions = read_source(case.folder / "program.dl"), load_functions(case.functions_path())
     output, code = "", ""
     try:
-        make = SparkHost(spark, partitions=partitions)
         partitioned = make(lambda types: compile_program(program, functions, types), Limits(**case.options()))
         for epoch in parse_deltas(read_source(case.folder / "input.deltas")):
             report = partitioned.commit(epoch)
