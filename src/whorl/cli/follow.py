@@ -50,7 +50,7 @@ def follow_program(options: RunOptions) -> None:
         {"availableNow": True} if options.once else None,
         listeners=(teller,),
     )
-    query = start_stream(spark, given, frames, {}, settings)
+    query = start_stream(spark, given, frames, {}, settings, StreamQuery)
     try:
         _wait(query)
     finally:

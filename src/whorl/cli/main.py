@@ -229,6 +229,9 @@ def why(
     deltas: Annotated[
         Path | None, typer.Option("--deltas", metavar="FILE.deltas", help="Epochs in delta notation, instead.")
     ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", metavar="DIR", help="The state of a query on Spark, instead.")
+    ] = None,
     epoch: Annotated[int | None, typer.Option("--epoch", metavar="N", help="Stop after this epoch.")] = None,
     missing: Annotated[bool, typer.Option("--not", help="Say why the row is not there.")] = False,
     form: Annotated[str, typer.Option("--format", metavar="NAME", help="text, json, dot or svg.")] = "text",
@@ -246,7 +249,9 @@ def why(
     from whorl.cli.why import WhyOptions, explain_asked
 
     explain_asked(
-        WhyOptions(program, row, inputs or [], deltas, epoch, missing, form, output, whole, strategy, functions)
+        WhyOptions(
+            program, row, inputs or [], deltas, epoch, missing, form, output, whole, strategy, functions, checkpoint
+        )
     )
 
 

@@ -16,7 +16,10 @@ from whorl.connectors.target import Target
 from whorl.diagnostics.errors import ProgramErrors, UserError
 from whorl.diagnostics.source import Source, line_span
 from whorl.hosts.inprocess import InProcess
+from whorl.kernel.partition import Partition
 from whorl.logical.compile import compile_program
+from whorl.logical.intake import Compile, DataTypes
+from whorl.logical.plan import LogicalPlan
 from whorl.model.limits import Limits
 from whorl.model.types import Type
 from whorl.syntax.deltas import parse_deltas
@@ -46,6 +49,7 @@ class WhyOptions:
     whole: bool = False
     strategy: str = "auto"
     functions: Path | None = None
+    checkpoint: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -55,6 +59,8 @@ class WhyOptions:
             _refuse("--format", "what is missing cannot be drawn; use text or json")
         if self.inputs and self.deltas is not None:
             _refuse("--deltas", "give files with --input, or a file of deltas, not both")
+        if self.checkpoint is not None and (self.inputs or self.deltas is not None):
+            _refuse("--checkpoint", "its state is all there is; leave --input and --deltas out")
         if self.strategy == "reference":
             _refuse("--strategy", "the reference evaluator keeps nothing to explain; use another strategy")
 
@@ -67,12 +73,28 @@ def explain_asked(options: WhyOptions) -> None:
     """Bring the program to the epoch asked for, and print the answer."""
     asked = parse_asked(options.row)
     source, functions = read_source(options.program), load_functions(options.functions)
-    host = InProcess(lambda types: compile_program(source, functions, types), options.limits, options.strategy)
-    if options.deltas is not None:
-        _replay(host, read_source(options.deltas), options.epoch)
+
+    def compile_plan(types: DataTypes) -> LogicalPlan:
+        return compile_program(source, functions, types)
+
+    if options.checkpoint is not None:
+        partitions: Sequence[Partition] = [_read_checkpoint(options.checkpoint, compile_plan, options)]
     else:
-        _load(Session(source, host), options)
-    _write(_answer(host, asked, options), options.output)
+        host = InProcess(compile_plan, options.limits, options.strategy)
+        if options.deltas is not None:
+            _replay(host, read_source(options.deltas), options.epoch)
+        else:
+            _load(Session(source, host), options)
+        partitions = host.partitions
+    _write(_answer(partitions, asked, options), options.output)
+
+
+def _read_checkpoint(folder: Path, compile_plan: Compile, options: WhyOptions) -> Partition:
+    try:
+        from whorl.hosts.spark.reading import read_state
+    except ModuleNotFoundError:
+        raise UserError("E800", None, name="stream") from None
+    return read_state(folder, compile_plan, options.limits, options.strategy, options.epoch)
 
 
 def _replay(host: InProcess, deltas: Source, last: int | None) -> None:
@@ -114,11 +136,11 @@ def _read(session: Session, inputs: Sequence[str]) -> Iterator[Feed]:
             yield feed
 
 
-def _answer(host: InProcess, asked: Asked, options: WhyOptions) -> str:
+def _answer(partitions: Sequence[Partition], asked: Asked, options: WhyOptions) -> str:
     if options.missing:
-        missing = explain_missing(host.partitions, asked, hint="Leave out --not to see why.")
+        missing = explain_missing(partitions, asked, hint="Leave out --not to see why.")
         return _missing_text(missing, options)
-    proof = explain_row(host.partitions, asked, hint="Ask with --not why.")
+    proof = explain_row(partitions, asked, hint="Ask with --not why.")
     render: dict[str, Callable[[Proof], str]] = {
         "text": lambda each: proof_text(each, None if options.whole else LINES),
         "json": lambda each: json.dumps(each.to_json(), indent=2, ensure_ascii=False),

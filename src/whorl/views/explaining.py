@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from whorl.connectors.rows import read_row
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.inprocess import InProcess
 from whorl.hosts.moving import gather_facts, place_facts
 from whorl.kernel.partition import Partition
 from whorl.kernel.proofs.derivations import Key, Rows, hidden_relations
@@ -24,10 +23,11 @@ _RESTRICTING = ("magic_sets", "drop_unused")  # rewrites after which some rows a
 
 
 def partitions_of(host: object) -> Sequence[Partition]:
-    """Return the state of a host; raise if it keeps none."""
-    if not isinstance(host, InProcess):
+    """Return the state of a host; raise if it shows none."""
+    found: Sequence[Partition] | None = getattr(host, "partitions", None)
+    if found is None:
         raise UserError("E649")
-    return host.partitions
+    return found
 
 
 def ask(view: str, row: Sequence[object], types: Sequence[Type]) -> Asked:

@@ -5,18 +5,26 @@ Sessions, frames and queries of Spark are typed Any here: pyspark belongs to `wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whorl.connectors.programs import open_program
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.spark.epochs import CommittedEpoch, print_epoch
+from whorl.hosts.spark.epochs import CommittedEpoch, Epochs, print_epoch
 from whorl.hosts.spark.evaluate import evaluate_frames
+from whorl.hosts.spark.lanes import Frame
 from whorl.hosts.spark.program import GivenProgram
+from whorl.hosts.spark.reading import steadily
+from whorl.hosts.spark.rebuilding import Mirror
 from whorl.hosts.spark.stream import StreamOptions, StreamQuery, start_stream
+from whorl.hosts.spark.view_frames import find_output
+from whorl.kernel.partition import Partition
 from whorl.model.limits import Limits
+from whorl.views.absence import WhyNot
+from whorl.views.explaining import ask, explain_missing, explain_row
+from whorl.views.proof import Proof
 from whorl.views.session import declared_names, read_functions
 
 if TYPE_CHECKING:
@@ -69,7 +77,7 @@ def stream(
     trigger: Mapping[str, Any] | None = None,
     snapshot_every: int = 50,
     name: str | None = None,
-) -> StreamQuery:
+) -> MaintainedQuery:
     """Start a query that maintains the views of a program over streaming data frames.
 
     ``inputs`` has a frame for each base relation, at least one of them streaming; a column `op` tells insertions (`+`)
@@ -91,7 +99,30 @@ def stream(
         name,
         () if listener is None or isinstance(listener, str) else (listener,),
     )
-    return start_stream(spark, _given(program, functions), inputs, event_time or {}, options)
+    return start_stream(spark, _given(program, functions), inputs, event_time or {}, options, MaintainedQuery)
+
+
+class MaintainedQuery(StreamQuery):
+    """A running query that says why its rows are there: from the files of its checkpoint, beside the running epochs."""
+
+    def __init__(self, spark: Any, epochs: Epochs, frame: Frame, options: StreamOptions) -> None:
+        super().__init__(spark, epochs, frame, options)
+        self._mirror = Mirror()
+
+    def why(self, view: str, row: Sequence[object]) -> Proof:
+        """Return why a row is in a view as of the last epoch that counts; None in the row stands for any value."""
+        asked = ask(view, row, find_output(self.plan, view).types)
+        return explain_row(self._state(), asked, hint="Ask why_not instead.")
+
+    def why_not(self, view: str, row: Sequence[object]) -> WhyNot:
+        """Return why a row is not in a view; None in the row stands for any value."""
+        asked = ask(view, row, find_output(self.plan, view).types)
+        return explain_missing(self._state(), asked, hint="Ask why instead.")
+
+    def _state(self) -> list[Partition]:
+        deployment = self._epochs.deployment
+        plan, limits = deployment.plan, deployment.limits
+        return [steadily(lambda: deployment.written, lambda written: self._mirror.at(written, plan, limits))]
 
 
 def _given(program: str | PathLike[str], functions: Functions) -> GivenProgram:

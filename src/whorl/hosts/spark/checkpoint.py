@@ -1,52 +1,117 @@
-"""The folder of a streaming deployment: taken by one driver at a time, for one program."""
+"""The folder of a streaming deployment: taken by one driver at a time, for one program.
+
+A checkpoint may go on with another number of partitions or another strategy than it was written with. The partitions
+that there shall be save the state as theirs, under a name of its own; then `deployment.json` is written anew and names
+it. Until then the folder is what it was, and afterwards the last epoch starts from there.
+"""
 
 from __future__ import annotations
 
 import fcntl
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.spark.layout import Layout
+from whorl.hosts.spark.deployment import Deployment
+from whorl.hosts.spark.layout import Layout, epoch_of, new_token
 from whorl.hosts.spark.manifest import Manifest, last_manifest, publish, read_sealed, write_sealed
+from whorl.hosts.spark.rebuilding import Written, split_names
+from whorl.logical.intake import DataTypes
+from whorl.model.types import Type
 from whorl.physical.fingerprint import fingerprint_layout, fingerprint_program
 from whorl.physical.plan import PhysicalPlan
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose folder it is, and how its state is kept; `taken` names a state that came from other partitions."""
+
+    identity: str
+    program: str
+    layout: str
+    partitions: int
+    split: Sequence[str] = ()
+    types: Mapping[str, Sequence[str]] | None = None  # those that frames told
+    taken: str | None = None
+
+    def start(self, manifest: Manifest | None) -> Manifest | None:
+        """Return the last manifest as the epoch after it sees it: a state that was taken over is all there is."""
+        if manifest is None or self.taken is None or epoch_of(self.taken) != manifest.epoch:
+            return manifest
+        return replace(manifest, history=(self.taken,), snapshots=(self.taken,))
+
+    def written(self, layout: Layout, manifest: Manifest) -> Written:
+        """Return the state of an epoch as files have it."""
+        return Written(layout, manifest.history, manifest.snapshots, None, self.partitions, self.split)
+
+    @property
+    def data_types(self) -> DataTypes:
+        """The types that frames told."""
+        return {name: [Type(each) for each in types] for name, types in (self.types or {}).items()}
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A folder that this driver holds: its identity, its number of partitions, and the last epoch that counts."""
+    """A folder that this driver holds: its identity, and the last epoch that counts."""
 
     layout: Layout
-    identity: str
-    partitions: int
+    found: Identity
+    wanted: Identity
     last: Manifest | None
     lock: IO[str]
+
+    @property
+    def identity(self) -> str:
+        """The name under which workers know the state."""
+        return self.wanted.identity
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions."""
+        return self.wanted.partitions
+
+    def fit(self, deployment: Deployment) -> Checkpoint:
+        """Return the checkpoint with its state as the deployment keeps it; one job, if it was kept otherwise."""
+        if self.found is self.wanted:
+            return self
+        wanted = self.wanted
+        if self.last is not None:
+            token = new_token(self.last.epoch)
+            deployment.take_over(self.found.written(self.layout, self.last), token)
+            wanted = replace(wanted, taken=token)
+        _write(self.layout, wanted)
+        return replace(self, found=wanted, wanted=wanted, last=wanted.start(self.last))
 
     def release(self) -> None:
         """Let another driver have the folder."""
         self.lock.close()
 
 
-def open_checkpoint(folder: Path, plan: PhysicalPlan, partitions: int | None, usual: int) -> Checkpoint:
+def open_checkpoint(
+    folder: Path, plan: PhysicalPlan, types: DataTypes, partitions: int | None, usual: int
+) -> Checkpoint:
     """Take a folder: a new one for this program, or one of this program to go on from."""
     layout = Layout(folder.absolute())
     lock = _lock(layout)
     try:
         if not layout.identity.exists():
             _check_empty(layout)
-            _write_identity(layout, plan, usual if partitions is None else partitions)
-        found = read_sealed(layout.identity)
-        _check(layout, found, plan, partitions)
-        last = last_manifest(layout)
+            _write(layout, _identity(plan, types, usual if partitions is None else partitions))
+        found = read_identity(layout)
+        check_program(layout, found, plan)
+        wanted = _identity(plan, types, found.partitions if partitions is None else partitions)
+        if (wanted.layout, wanted.partitions) == (found.layout, found.partitions):
+            wanted = found
+        last = found.start(last_manifest(layout))
         if last is not None:
             publish(layout, last)
     except BaseException:
         lock.close()
         raise
-    return Checkpoint(layout, found["identity"], found["partitions"], last, lock)
+    return Checkpoint(layout, found, wanted, last, lock)
 
 
 def _lock(layout: Layout) -> IO[str]:
@@ -70,23 +135,30 @@ def _check_empty(layout: Layout) -> None:
         raise UserError("E815", None, path=layout.folder, found=strange[0])
 
 
-def _write_identity(layout: Layout, plan: PhysicalPlan, partitions: int) -> None:
+def _identity(plan: PhysicalPlan, types: DataTypes, partitions: int) -> Identity:
     if partitions < 1:
         raise UserError("E681", None, found=partitions)
-    content = {
-        "identity": uuid4().hex,
-        "program": fingerprint_program(plan.logical.program),
-        "layout": fingerprint_layout(plan),
-        "partitions": partitions,
-    }
-    write_sealed(layout.identity, content)
+    return Identity(
+        uuid4().hex,
+        fingerprint_program(plan.logical.program),
+        fingerprint_layout(plan),
+        partitions,
+        split_names(plan),
+        {name: [str(each) for each in own] for name, own in types.items()},
+    )
 
 
-def _check(layout: Layout, found: dict[str, object], plan: PhysicalPlan, partitions: int | None) -> None:
-    program, kept = fingerprint_program(plan.logical.program), fingerprint_layout(plan)
-    if found["program"] != program:
-        raise UserError("E810", None, path=layout.folder, found=found["program"], expected=program)
-    if found["layout"] != kept:
-        raise UserError("E811", None, path=layout.folder, found=found["layout"], expected=kept)
-    if partitions not in (None, found["partitions"]):
-        raise UserError("E812", None, path=layout.folder, found=found["partitions"], expected=partitions)
+def _write(layout: Layout, identity: Identity) -> None:
+    write_sealed(layout.identity, asdict(identity))
+
+
+def read_identity(layout: Layout) -> Identity:
+    """Return whose folder it is; raise if that is damaged."""
+    return Identity(**read_sealed(layout.identity))
+
+
+def check_program(layout: Layout, found: Identity, plan: PhysicalPlan) -> None:
+    """Raise if a folder belongs to another program."""
+    program = fingerprint_program(plan.logical.program)
+    if found.program != program:
+        raise UserError("E810", None, path=layout.folder, found=found.program, expected=program)

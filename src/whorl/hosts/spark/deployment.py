@@ -16,7 +16,8 @@ from whorl.hosts.spark.anchors import Anchors, anchors_for
 from whorl.hosts.spark.arrivals import split_batches
 from whorl.hosts.spark.files import write_file
 from whorl.hosts.spark.layout import START, Layout, epoch_of, new_token
-from whorl.hosts.spark.protocol import FACTS, ROWS, STEP, Origin, Reply, Request
+from whorl.hosts.spark.protocol import FACTS, ROWS, STEP, TAKE, Origin, Reply, Request
+from whorl.hosts.spark.rebuilding import Written, split_names
 from whorl.hosts.spark.shares import ShareFile, encode_batches, write_entry
 from whorl.kernel.partition import StepResult
 from whorl.model.batch import Batch, batch_of
@@ -117,10 +118,23 @@ class Deployment:
         before, token = self.history, f"facts-{new_token(epoch)}"
         if before.tokens != (START,) or before.origin is not None:
             self._anchors.ask(self._request(FACTS, entry=token), "whorl: move facts")
-            split = [name for name in self.base_names if self.plan.split_column(name) is not None]
-            self.history = History((token,), (), Origin(token, self.partitions, split))
+            self.history = History((token,), (), Origin(token, self.partitions, split_names(self.plan)))
         self.use(plan)
         return before
+
+    def take_over(self, written: Written, token: str) -> None:
+        """Let the partitions save, under ``token``, the state that others have written. One job."""
+        origin = Origin(token, written.partitions, written.split)
+        request = replace(self._request(TAKE, entry=token), history=written.history, snapshots=written.snapshots)
+        self._anchors.ask(replace(request, origin=origin), "whorl: take over a checkpoint")
+
+    @property
+    def written(self) -> Written:
+        """The state that counts, as files have it."""
+        history = self.history
+        return Written(
+            self.layout, history.tokens, history.snapshots, history.origin, self.partitions, split_names(self.plan)
+        )
 
     @property
     def base_names(self) -> list[str]:

@@ -17,7 +17,9 @@ from uuid import uuid4
 
 from whorl.hosts.spark.deployment import Deployment
 from whorl.hosts.spark.layout import Layout, new_token
+from whorl.hosts.spark.rebuilding import Mirror
 from whorl.hosts.spark.session import check_session
+from whorl.kernel.partition import Partition
 from whorl.logical.intake import Compile, Intake
 from whorl.logical.plan import LogicalPlan
 from whorl.model.delta import Epoch
@@ -60,6 +62,7 @@ class SparkPartitions:
         self._intake = Intake(compile_plan, columnar=True)
         self._strategy = strategy
         self._deployment = deployment
+        self._mirror = Mirror()
         deployment.use(lower_plan(self._intake.plan, strategy))
         weakref.finalize(self, shutil.rmtree, deployment.layout.folder, ignore_errors=True)
 
@@ -76,6 +79,12 @@ class SparkPartitions:
     def rows(self, view: str) -> set[Row]:
         """Return the rows of a view as of the last epoch."""
         return self._deployment.rows(view)
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """The state, for questions about it: one partition of this process, which reads what the workers have read."""
+        deployment = self._deployment
+        return (self._mirror.at(deployment.written, deployment.plan, deployment.limits),)
 
     def commit(self, epoch: Epoch) -> EpochReport:
         """Apply one epoch; on an error nothing of it is kept, in no partition."""

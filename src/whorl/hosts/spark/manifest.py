@@ -20,7 +20,7 @@ from whorl.hosts.spark.faults import HALF_MANIFEST, HALF_PUBLISHED, reach
 from whorl.hosts.spark.files import checksum, sync_folder, write_file
 from whorl.hosts.spark.layout import Layout
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from whorl.kernel.partition import StepResult
 from whorl.model.values import Row
 
 PROPERTY = "whorl.request"
-STEP, ROWS, FACTS, IDLE = "step", "rows", "facts", "idle"
+STEP, ROWS, FACTS, TAKE, IDLE = "step", "rows", "facts", "take", "idle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class Request:
 
     `history` starts with the oldest state that can still be had, and ends with the state to start from; each token
     between names an entry of the log. `snapshots` are those of them whose state was saved. `origin` tells partitions
-    that started from the facts of others where those are, and which relations were split.
+    that started from the facts of others where those are, and which relations were split; those that take over, how
+    many others have written the history.
     """
 
     do: str

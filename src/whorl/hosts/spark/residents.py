@@ -17,16 +17,15 @@ from functools import lru_cache
 from uuid import uuid4
 
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.routing import owners_of
+from whorl.hosts.moving import place_share
 from whorl.hosts.spark.files import sync_folder
 from whorl.hosts.spark.layout import START
 from whorl.hosts.spark.protocol import Reply, Request
+from whorl.hosts.spark.rebuilding import Written, read_facts, rebuild
 from whorl.hosts.spark.shares import read_share
 from whorl.hosts.spark.view_files import write_rows
 from whorl.kernel.partition import Partition
 from whorl.kernel.resume import load_partition, save_partition
-from whorl.kernel.state.base import FactRows, join_facts
-from whorl.model.batch import values_of
 from whorl.model.limits import Limits
 from whorl.physical.plan import PhysicalPlan
 
@@ -135,9 +134,8 @@ def load_plan(path: str) -> tuple[PhysicalPlan, Limits]:
     return plan, limits
 
 
-def save_state(request: Request, partition: Partition) -> None:
-    """Save the state that a request starts from, and the rows of the views."""
-    token = request.history[-1]
+def save_state(request: Request, partition: Partition, token: str) -> None:
+    """Save the state of a partition under a token, and the rows of the views."""
     folder = request.layout.state(token, partition.number)
     temporary = folder.parent / f".{folder.name}.{uuid4().hex[:8]}.tmp"
     try:
@@ -153,7 +151,18 @@ def save_state(request: Request, partition: Partition) -> None:
         raise UserError("E686", None, path=folder, reason=error.strerror or str(error)) from None
 
 
-# Facts on their way to partitions of another plan
+# Facts on their way to partitions of another plan, or of another number
+
+
+def take_over(request: Request, number: int) -> None:
+    """Save the state that others have written as one of these partitions has it."""
+    origin = request.origin
+    assert origin is not None, "says who has written it"
+    written = Written(
+        request.layout, request.history, request.snapshots, partitions=origin.partitions, split=origin.split
+    )
+    plan, limits = load_plan(str(request.layout.plan(request.plan)))
+    save_state(request, rebuild(written, plan, limits, number, request.partitions), request.entry)
 
 
 def save_facts(request: Request, partition: Partition) -> None:
@@ -168,20 +177,6 @@ def save_facts(request: Request, partition: Partition) -> None:
 
 def _from_facts(request: Request, number: int, plan: PhysicalPlan, limits: Limits) -> Partition:
     """Start from the facts of all partitions that there were: those that the plan places here."""
-    origin = request.origin
-    assert origin is not None, "asked for by its token"
-    stepped, parts = False, list[dict[str, FactRows]]()
-    for old in range(origin.partitions):
-        with request.layout.facts(origin.token, old).open("rb") as file:
-            stepped, facts = pickle.load(file)
-            parts.append(facts)
-    partition = Partition(plan, limits, number=number, partitions=request.partitions)
-    for name in parts[0]:
-        own = join_facts([part[name] for part in (parts if name in origin.split else parts[:1])])
-        column = plan.split_column(name)
-        if column is not None:
-            own = own.take(owners_of(values_of([row[column] for row in own.rows]), request.partitions) == number)
-        partition.take_facts(name, own)
-    if stepped:
-        partition.derive()
-    return partition
+    assert request.origin is not None, "asked for by its token"
+    stepped, facts = read_facts(request.layout, request.origin)
+    return place_share(facts, plan, limits, number, request.partitions, stepped=stepped)

@@ -144,12 +144,12 @@ def write_entry(
     write_file(path, _MAGIC + sealed + header + b"\n" + b"".join(shares.values()), durable=durable)
 
 
-def read_share(path: Path, number: int) -> tuple[int | None, list[Batch]]:
-    """Return the event time of an epoch, and the batches of one partition; raise if anything is damaged."""
+def read_share(path: Path, *numbers: int) -> tuple[int | None, list[Batch]]:
+    """Return the event time of an epoch, and the batches of some partitions; raise if anything is damaged."""
     content = _read(path)
     entry, start = _read_header(path, content)
     batches: list[Batch] = []
-    for owner in (ALL, str(number)):
+    for owner in (ALL, *map(str, numbers)):
         if owner in entry.inside:
             offset, size, wanted = entry.inside[owner]
             batches += _checked(path, content[start + offset : start + offset + size], (size, wanted))

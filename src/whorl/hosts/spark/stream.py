@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -24,6 +24,8 @@ from whorl.logical.plan import LogicalPlan
 from whorl.model.limits import Limits
 from whorl.model.report import EpochReport
 from whorl.physical.lower import lower_plan
+
+Query = TypeVar("Query", bound="StreamQuery")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +48,19 @@ def start_stream(
     inputs: Mapping[str, Frame],
     event_time: Mapping[str, str],
     options: StreamOptions,
-) -> StreamQuery:
-    """Start a query. Frames that do not stream are the first epoch; those that do make one for each micro-batch."""
+    make: Callable[[Any, Epochs, Frame, StreamOptions], Query],
+) -> Query:
+    """Start a query, of the kind that ``make`` makes.
+
+    Frames that do not stream are the first epoch; those that do make one for each micro-batch.
+    """
     context = check_session(spark)
     matched, types = match_inputs(inputs, program.compile, program.names, event_time)
     streaming = [each.frame.isStreaming for each in matched]
     if not any(streaming):
         raise UserError("E808")
     plan = lower_plan(program.compile(types), options.strategy)
-    checkpoint = open_checkpoint(options.checkpoint, plan, options.partitions, context.defaultParallelism)
+    checkpoint = open_checkpoint(options.checkpoint, plan, types, options.partitions, context.defaultParallelism)
     try:
         deployment = Deployment(
             context,
@@ -66,12 +72,13 @@ def start_stream(
             durable=True,
         )
         deployment.use(plan)
+        checkpoint = checkpoint.fit(deployment)
         bringer = Bringer(lanes_of(matched, plan), checkpoint.layout, checkpoint.partitions, durable=True)
         epochs = Epochs(spark, checkpoint, deployment, bringer, options.listeners, options.snapshot_every)
         if not all(streaming):
             epochs.take(gather(matched, lambda each: not each.frame.isStreaming), None)
         live = gather(matched, lambda each: bool(each.frame.isStreaming))
-        return StreamQuery(spark, epochs, live, options)
+        return make(spark, epochs, live, options)
     except BaseException:
         checkpoint.release()
         raise

@@ -6,21 +6,27 @@ either way. So a task that is tried again, or twice at a time, does no harm.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterable, Iterator
+from itertools import count
 
 from pyspark import TaskContext
 
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.layout import epoch_of
-from whorl.hosts.spark.protocol import FACTS, IDLE, PROPERTY, ROWS, STEP, Reply, Request
-from whorl.hosts.spark.residents import Resident, resident_for, save_facts, save_state
+from whorl.hosts.spark.protocol import FACTS, IDLE, PROPERTY, ROWS, STEP, TAKE, Reply, Request
+from whorl.hosts.spark.residents import Resident, resident_for, save_facts, save_state, take_over
 from whorl.hosts.spark.shares import read_share
 from whorl.hosts.spark.view_files import write_changes
 
 
+_TASKS = count(1)  # of this worker process
+
+
 def run_task(numbers: Iterable[int]) -> Iterator[Reply]:
     """Answer the request of the job for the partitions of this task."""
+    rest_from_garbage()
     context = TaskContext.get()
     assert context is not None, "runs in a task"
     request = Request.from_json(context.getLocalProperty(PROPERTY) or "")
@@ -28,11 +34,26 @@ def run_task(numbers: Iterable[int]) -> Iterator[Reply]:
         yield answer(request, number)
 
 
+def rest_from_garbage() -> None:
+    """Let the collector pass over what is here for good; called when a task begins.
+
+    Spark's workers look through all their objects after every task, and the compiled kernel alone has so many that this
+    takes longer than a small epoch. What is alive now survived that look, so no garbage is kept; it happens less and
+    less often, for a worker soon has all it needs.
+    """
+    number = next(_TASKS)
+    if number & (number - 1) == 0:
+        gc.freeze()
+
+
 def answer(request: Request, number: int) -> Reply:
     """Do what is asked for one partition."""
     if request.do == IDLE:
         return Reply(number, os.getpid())
     try:
+        if request.do == TAKE:
+            take_over(request, number)
+            return Reply(number, os.getpid())
         resident = resident_for(request, number)
         if request.do == STEP:
             return _step(request, resident)
@@ -52,7 +73,7 @@ def _step(request: Request, resident: Resident) -> Reply:
     if resident.prepared is not None:
         return resident.prepared[1]
     if request.save:
-        save_state(request, resident.partition)
+        save_state(request, resident.partition, request.history[-1])
     partition = resident.partition
     time, batches = read_share(request.layout.entry(request.entry), partition.number)
     result = partition.prepare((), time, batches, decode=request.emit == "rows")
