@@ -23,6 +23,14 @@ Result = TypeVar("Result")
 class Carrier(Protocol):
     """Brings letters from partition to partition, each once, and in the order in which one sends them to another."""
 
+    shipped: dict[tuple[str, int, int], Shipment]
+
+    def begin(self) -> None:
+        """Count what is shipped from here."""
+
+    def forget(self) -> None:
+        """Drop what is under way."""
+
     def post(self, letters: Sequence[Letter]) -> None:
         """Take letters."""
 
@@ -36,6 +44,14 @@ class Direct:
 
     shipped: dict[tuple[str, int, int], Shipment] = field(default_factory=dict)
     _waiting: dict[int, list[Letter]] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Count anew."""
+        self.shipped = {}
+
+    def forget(self) -> None:
+        """Drop what is under way."""
+        self._waiting = {}
 
     def post(self, letters: Sequence[Letter]) -> None:
         """Take letters."""
@@ -73,6 +89,7 @@ def run_together(
     except BaseException:
         for task in tasks:
             task.abandon()
+        carrier.forget()
         raise
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.exchanging import Direct, run_together
+from whorl.hosts.exchanging import Carrier, Direct, run_together
 from whorl.hosts.moving import move_facts
 from whorl.hosts.routing import merge_results, route_changes
 from whorl.hosts.snapshots import Progress, open_snapshot, save_host
@@ -43,6 +43,7 @@ class InProcess:
         self._lower: Callable[[LogicalPlan], PhysicalPlan] = lambda plan: lower_plan(
             plan, strategy, placement if partitions > 1 else "apart"
         )
+        self.carrier: Carrier = Direct()
         self._shipped: tuple[Shipment, ...] = ()
         self._data_types: Mapping[str, Sequence[Type]] = {}
         self._epoch = 0
@@ -172,15 +173,12 @@ class InProcess:
 
     def _exchange(self, works: Sequence[Callable[[], StepResult]]) -> list[StepResult]:
         """Run partitions that wait for each other; whoever was stopped has undone its part, and so do all."""
-        carrier = self._carrier()
+        self.carrier.begin()
         try:
-            results = run_together(self._partitions, works, carrier)
+            results = run_together(self._partitions, works, self.carrier)
         except BaseException:
             for partition in self._partitions:
                 partition.roll_back()
             raise
-        self._shipped = tuple(carrier.shipped.values())
+        self._shipped = tuple(self.carrier.shipped.values())
         return results
-
-    def _carrier(self) -> Direct:
-        return Direct()

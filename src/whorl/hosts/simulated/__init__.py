@@ -1,0 +1,1 @@
+"""Partitions as nodes of a simulated network."""
