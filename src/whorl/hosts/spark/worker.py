@@ -7,10 +7,8 @@ either way. So a task that is tried again, or twice at a time, does no harm.
 from __future__ import annotations
 
 import gc
-import gc
 import os
 from collections.abc import Iterable, Iterator
-from itertools import count
 from itertools import count
 
 from pyspark import TaskContext
@@ -21,7 +19,6 @@ from whorl.hosts.spark.protocol import FACTS, IDLE, PROPERTY, ROWS, STEP, TAKE, 
 from whorl.hosts.spark.residents import Resident, resident_for, save_facts, save_state, take_over
 from whorl.hosts.spark.shares import read_share
 from whorl.hosts.spark.view_files import write_changes
-
 
 _TASKS = count(1)  # of this worker process
 
@@ -34,18 +31,6 @@ def run_task(numbers: Iterable[int]) -> Iterator[Reply]:
     request = Request.from_json(context.getLocalProperty(PROPERTY) or "")
     for number in numbers:
         yield answer(request, number)
-
-
-def rest_from_garbage() -> None:
-    """Let the collector pass over what is here for good; called when a task begins.
-
-    Spark's workers look through all their objects after every task, and the compiled kernel alone has so many that this
-    takes longer than a small epoch. What is alive now survived that look, so no garbage is kept; it happens less and
-    less often, for a worker soon has all it needs.
-    """
-    number = next(_TASKS)
-    if number & (number - 1) == 0:
-        gc.freeze()
 
 
 def rest_from_garbage() -> None:
