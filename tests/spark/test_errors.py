@@ -12,6 +12,7 @@ import pytest
 
 import whorl
 from tests.spark.feeding import EPOCHS, REACH, Feed, forget_workers
+from whorl.hosts.spark.layout import folder_of
 from whorl.hosts.spark.manifest import read_sealed, write_sealed
 from whorl.hosts.spark.session import check_session, find_java
 
@@ -170,12 +171,36 @@ def test_a_job_that_fails_for_another_reason(spark: Any, tmp_path: Path) -> None
     feed = Feed(tmp_path / "in")
     query = whorl.stream(spark, REACH, {"link": feed.frame(spark)}, checkpoint=tmp_path / "ckpt", partitions=1)
     for plan in (tmp_path / "ckpt" / "run").glob("plan-*"):
-        plan.unlink()
+        plan.write_bytes(b"no plan")
     feed.put(EPOCHS[0])
     error = refused(query.processAllAvailable)
     query.stop()
     assert error.code == "E823"
     assert "epoch 1" in str(error)
+
+
+def test_a_folder_that_workers_do_not_see(spark: Any, tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "in")
+    query = whorl.stream(spark, REACH, {"link": feed.frame(spark)}, checkpoint=tmp_path / "ckpt", partitions=1)
+    (tmp_path / "ckpt" / "run").rename(tmp_path / "ckpt" / "walk")
+    feed.put(EPOCHS[0])
+    error = refused(query.processAllAvailable)
+    query.stop()
+    assert error.code == "E829"
+    assert str(tmp_path / "ckpt" / "run") in str(error)
+
+
+@pytest.mark.parametrize("folder", ["s3://bucket/state", "hdfs://host:9000/state", Path("s3a://bucket/state")])
+def test_folders_without_a_path(spark: Any, tmp_path: Path, folder: Any) -> None:
+    frame = Feed(tmp_path / "in").frame(spark)
+    assert refused(lambda: whorl.stream(spark, REACH, {"link": frame}, checkpoint=folder)).code == "E828"
+    assert refused(lambda: whorl.open(REACH, host=whorl.SparkHost(spark, folder=folder))).code == "E828"
+
+
+def test_folders_given_as_an_address_and_folders_that_are_not_there(spark: Any, tmp_path: Path) -> None:
+    for address in (f"file://{tmp_path}", f"file:{tmp_path}", str(tmp_path), tmp_path):
+        assert folder_of(address) == tmp_path
+    assert refused(lambda: whorl.open(REACH, host=whorl.SparkHost(spark, folder=tmp_path / "nowhere"))).code == "E820"
 
 
 def test_a_listener_that_fails_ends_the_query(spark: Any, tmp_path: Path) -> None:

@@ -398,6 +398,16 @@ CATALOGUE: dict[str, Entry] = {
         "It goes from epoch {first} to epoch {last}.",
         "Ask about an epoch between them.",
     ),
+    "E828": Entry(
+        'the state cannot be kept in "{path}"',
+        "Files must be there under a path, on every machine: Whorl renames and locks them.",
+        "Mount the store and give the path, or choose a folder of a shared disk.",
+    ),
+    "E829": Entry(
+        "a worker does not see the folder of the state",
+        'On the machine "{machine}" there is no "{path}".',
+        "Give a folder that all machines share under one path: checkpoint for a stream, folder for the rest.",
+    ),
     "E841": Entry('"{path}" cannot be written', "{reason}.", "Start the demo elsewhere, or name a folder with --keep."),
     "E842": Entry('the folder "{path}" holds an earlier run', "", "Name another folder, or remove this one."),
     "E843": Entry(

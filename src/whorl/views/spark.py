@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whorl.connectors.programs import open_program
@@ -15,6 +14,7 @@ from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.epochs import CommittedEpoch, Epochs, print_epoch
 from whorl.hosts.spark.evaluate import evaluate_frames
 from whorl.hosts.spark.lanes import Frame
+from whorl.hosts.spark.layout import folder_of
 from whorl.hosts.spark.program import GivenProgram
 from whorl.hosts.spark.reading import steadily
 from whorl.hosts.spark.rebuilding import Mirror
@@ -90,7 +90,7 @@ def stream(
         raise UserError("E817", None, found=snapshot_every)
     listener = print_epoch if on_epoch == CONSOLE else on_epoch
     options = StreamOptions(
-        Path(checkpoint),
+        folder_of(checkpoint),
         strategy,
         limits or Limits(),
         partitions,

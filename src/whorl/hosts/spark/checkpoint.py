@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.deployment import Deployment
-from whorl.hosts.spark.layout import Layout, epoch_of, new_token
+from whorl.hosts.spark.layout import Layout, epoch_of, folder_of, new_token
 from whorl.hosts.spark.manifest import Manifest, last_manifest, publish, read_sealed, write_sealed
 from whorl.hosts.spark.rebuilding import Written, split_names
 from whorl.logical.intake import DataTypes
@@ -94,7 +94,7 @@ def open_checkpoint(
     folder: Path, plan: PhysicalPlan, types: DataTypes, partitions: int | None, usual: int
 ) -> Checkpoint:
     """Take a folder: a new one for this program, or one of this program to go on from."""
-    layout = Layout(folder.absolute())
+    layout = Layout(folder_of(folder).absolute())
     lock = _lock(layout)
     try:
         if not layout.identity.exists():

@@ -9,10 +9,8 @@ from __future__ import annotations
 import atexit
 import json
 import shutil
-import tempfile
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +18,7 @@ from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.bringing import Bringer, Brought
 from whorl.hosts.spark.deployment import Deployment
 from whorl.hosts.spark.lanes import Frame, gather, lanes_of, match_inputs
-from whorl.hosts.spark.layout import Layout, new_token
+from whorl.hosts.spark.layout import Layout, new_token, temporary_folder
 from whorl.hosts.spark.program import GivenProgram
 from whorl.hosts.spark.session import check_session
 from whorl.hosts.spark.view_files import column_names
@@ -45,7 +43,7 @@ def evaluate_frames(
     context = check_session(spark)
     matched, types = match_inputs(inputs, program.compile, program.names, event_time)
     plan = lower_plan(program.compile(types), strategy)
-    layout = Layout(Path(tempfile.mkdtemp(prefix="whorl-", dir=folder)))
+    layout = Layout(temporary_folder(folder))
     atexit.register(shutil.rmtree, layout.folder, ignore_errors=True)
     count = context.defaultParallelism if partitions is None else partitions
     deployment = Deployment(context, layout, uuid4().hex, count, limits, "files")

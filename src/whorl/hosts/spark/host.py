@@ -7,16 +7,14 @@ one that all machines share, it is a temporary folder of this machine, which goe
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from os import PathLike
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 from uuid import uuid4
 
 from whorl.hosts.spark.deployment import Deployment
-from whorl.hosts.spark.layout import Layout, new_token
+from whorl.hosts.spark.layout import Layout, new_token, temporary_folder
 from whorl.hosts.spark.rebuilding import Mirror
 from whorl.hosts.spark.session import check_session
 from whorl.kernel.partition import Partition
@@ -50,8 +48,9 @@ class SparkHost:
 
     def __call__(self, compile_plan: Compile, limits: Limits) -> SparkPartitions:
         """Start a program."""
-        folder = Path(tempfile.mkdtemp(prefix="whorl-", dir=self._folder))
-        deployment = Deployment(self._context, Layout(folder), uuid4().hex, self._partitions, limits)
+        deployment = Deployment(
+            self._context, Layout(temporary_folder(self._folder)), uuid4().hex, self._partitions, limits
+        )
         return SparkPartitions(compile_plan, self._strategy, deployment)
 
 

@@ -19,11 +19,38 @@ files of a name that nobody asks for again.
 
 from __future__ import annotations
 
+import re
+import tempfile
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
 from uuid import uuid4
 
+from whorl.diagnostics.errors import UserError
+
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+", re.IGNORECASE)
 START = "start"  # the token of the state before the first epoch
+
+
+def folder_of(given: str | PathLike[str]) -> Path:
+    """Return a folder that was given as a path, or as an address of a file; raise if it is another store's."""
+    address = _ADDRESS.match(fspath(given))
+    if address is None:
+        return Path(given)
+    if address[1].lower() != "file":
+        raise UserError("E828", None, path=given)
+    return Path("/" + fspath(given)[address.end() :])
+
+
+def temporary_folder(within: str | PathLike[str] | None) -> Path:
+    """Make a folder for the life of a session; by default where this machine keeps such."""
+    place = None if within is None else folder_of(within)
+    try:
+        return Path(tempfile.mkdtemp(prefix="whorl-", dir=place))
+    except OSError as error:
+        raise UserError(
+            "E820", None, path=place or tempfile.gettempdir(), reason=error.strerror or str(error)
+        ) from None
 
 
 def new_token(epoch: int) -> str:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.checkpoint import Identity, check_program, read_identity
-from whorl.hosts.spark.layout import START, Layout, epoch_of
+from whorl.hosts.spark.layout import START, Layout, epoch_of, folder_of
 from whorl.hosts.spark.manifest import last_manifest
 from whorl.hosts.spark.rebuilding import Written, rebuild
 from whorl.kernel.partition import Partition
@@ -28,7 +28,7 @@ def read_state(
     folder: Path, compile_plan: Compile, limits: Limits, strategy: str = "auto", epoch: int | None = None
 ) -> Partition:
     """Return one partition with all of a checkpoint's state, as of its last epoch or an earlier one."""
-    layout = Layout(folder.absolute())
+    layout = Layout(folder_of(folder).absolute())
     if not layout.identity.exists():
         raise UserError("E819", None, path=folder)
     found = read_identity(layout)

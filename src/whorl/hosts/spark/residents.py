@@ -9,6 +9,7 @@ saved state that is whole. The same history always gives the same state.
 from __future__ import annotations
 
 import pickle
+import platform
 import shutil
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -129,8 +130,11 @@ def _start(
 @lru_cache(maxsize=_MOST)
 def load_plan(path: str) -> tuple[PhysicalPlan, Limits]:
     """Return the plan and the limits that the driver wrote for its workers."""
-    with open(path, "rb") as file:
-        plan, limits = pickle.load(file)
+    try:
+        with open(path, "rb") as file:
+            plan, limits = pickle.load(file)
+    except FileNotFoundError:
+        raise UserError("E829", None, machine=platform.node(), path=path) from None
     return plan, limits
 
 
