@@ -2,6 +2,7 @@
 
 PYTHON  ?= python3
 WORKERS ?= 2
+MINUTES ?= 30
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -10,11 +11,11 @@ PIP   := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test slow lint golden bench docs clean
+.PHONY: help setup demo test slow soak lint golden bench docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
-	@echo "Variables: PYTHON=python3 (used by setup), WORKERS=2 (test processes), ARGS=... (passed on to pytest)"
+	@echo "Variables: PYTHON=python3 (used by setup), WORKERS=2 (test processes), MINUTES=30 (of soak), ARGS=... (passed on to pytest)"
 
 setup: $(STAMP)  ## create .venv and install whorl with everything needed to work on it
 	@:
@@ -30,6 +31,9 @@ test: lint  ## lint, then the default tests
 slow: setup  ## the tests marked slow
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m slow $(ARGS) || \
 	  { status=$$?; [ $$status -eq 5 ] && echo "no slow tests yet" || exit $$status; }
+
+soak: setup  ## random churn on Spark for MINUTES=30, compared in every epoch; a report says how it went
+	@$(BIN)/python -m tests.spark.soak --minutes $(MINUTES) $(ARGS)
 
 golden: setup  ## the golden cases only (ARGS=--update-golden rewrites the expectations)
 	@$(BIN)/python -m pytest tests/test_golden.py $(ARGS)
@@ -57,7 +61,7 @@ docs: setup  ## rewrite the reference pages that come from the code
 	@echo "wrote docs/reference/errors.md"
 
 clean:  ## remove caches and build output, keep .venv
-	@rm -rf build dist site whorl-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf build dist site whorl-demo soak-report.md .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -path ./$(VENV) -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 $(STAMP): pyproject.toml | $(BIN)/python
