@@ -67,16 +67,24 @@ def open(
     strategy: str = "auto",
     limits: Limits | None = None,
     partitions: int = 1,
+    placement: str = "auto",
     host: HostFactory | None = None,
 ) -> Session:
     """Open a program, and return a session that maintains its views.
 
     ``program`` is a path (`*.dl`) or the text of the rules. ``functions`` are Python functions for the rules, or a path
-    to a file of them. ``strategy`` says how views are maintained; `reference` recomputes them. ``host`` makes whoever
+    to a file of them. ``strategy`` says how views are maintained; `reference` recomputes them. Several ``partitions`` share the
+    state as ``placement`` says. ``host`` makes whoever
     maintains the views, instead of the kernel in this process.
     """
     from whorl.views.session import open_session
 
     return open_session(
-        program, functions=functions, strategy=strategy, limits=limits, partitions=partitions, host=host
+        program,
+        functions=functions,
+        strategy=strategy,
+        limits=limits,
+        partitions=partitions,
+        placement=placement,
+        host=host,
     )

@@ -34,13 +34,15 @@ def explain_logical(source: Source, functions: Sequence[Function], without: Sequ
     return "\n".join(lines)
 
 
-def explain_strategies(source: Source, functions: Sequence[Function], without: Sequence[str], strategy: str) -> str:
+def explain_strategies(
+    source: Source, functions: Sequence[Function], without: Sequence[str], strategy: str, placement: str
+) -> str:
     """Return the physical plan: the strategy of each stratum, and the entries of its rules."""
     from whorl.physical.explain import explain_physical
     from whorl.physical.lower import lower_plan
 
     check_rewrites(without)
-    return explain_physical(lower_plan(compile_program(source, functions, without=without), strategy))
+    return explain_physical(lower_plan(compile_program(source, functions, without=without), strategy, placement))
 
 
 def check_rewrites(names: Sequence[str]) -> None:

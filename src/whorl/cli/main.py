@@ -26,19 +26,28 @@ ProgramArgument = Annotated[Path, typer.Argument(metavar="PROGRAM", help="A Data
 FunctionsOption = Annotated[
     Path | None, typer.Option("--functions", metavar="FILE.py", help="Python functions for the rules.")
 ]
-_STRATEGIES_HELP = "auto, recompute, counting, expiry, dred, pf, support or derivations."
+_STRATEGIES_HELP = "auto, recompute, counting, expiry, dred, pf, support, derivations or absorption."
 PlanStrategyOption = Annotated[str, typer.Option("--strategy", metavar="NAME", help=_STRATEGIES_HELP)]
 StrategyOption = Annotated[
     str,
     typer.Option(
         "--strategy",
         metavar="NAME",
-        help="auto, recompute, counting, expiry, dred, pf, support, derivations; or reference, which recomputes.",
+        help="auto, recompute, counting, expiry, dred, pf, support, derivations, absorption; "
+        "or reference, which recomputes.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print data for machines.")]
 PartitionsOption = Annotated[
     int, typer.Option("--partitions", min=1, metavar="N", help="Parts that the state is split into.")
+]
+PlacementOption = Annotated[
+    str,
+    typer.Option(
+        "--placement",
+        metavar="NAME",
+        help="Where rows live in several partitions: apart, join, first; auto exchanges rows where it must.",
+    ),
 ]
 VerifyOption = Annotated[bool, typer.Option("--verify", help="Compare with the reference evaluator after every epoch.")]
 WithoutOption = Annotated[
@@ -85,6 +94,7 @@ def explain(
     stage: Annotated[str, typer.Option("--stage", help="ast, logical or physical.")] = "logical",
     functions: FunctionsOption = None,
     strategy: PlanStrategyOption = "auto",
+    placement: PlacementOption = "apart",
     without: WithoutOption = None,
     times: Annotated[bool, typer.Option("--times", help="Also print how long each rewrite took.")] = False,
 ) -> None:
@@ -98,7 +108,7 @@ def explain(
     elif stage == "logical":
         typer.echo(explain_logical(source, load_functions(functions), without or [], times=times))
     elif stage == "physical":
-        typer.echo(explain_strategies(source, load_functions(functions), without or [], strategy))
+        typer.echo(explain_strategies(source, load_functions(functions), without or [], strategy, placement))
     else:
         message = f"{stage} is no stage; use ast, logical or physical"
         raise typer.BadParameter(message, param_hint="--stage")
@@ -128,6 +138,7 @@ def run(
             "--partitions", min=1, metavar="N", help="Parts that the state is split into; 1, or Spark's cores."
         ),
     ] = None,
+    placement: PlacementOption = "auto",
     host: Annotated[str, typer.Option("--host", metavar="NAME", help="Where it runs: local or spark.")] = "local",
     master: Annotated[str, typer.Option("--master", metavar="URL", help="Spark's master.")] = "local[*]",
     follow: Annotated[
@@ -172,6 +183,7 @@ def run(
         follow,
         checkpoint,
         once,
+        placement,
     )
     if not follow:
         run_program(options)
@@ -188,6 +200,7 @@ def replay(
     functions: FunctionsOption = None,
     strategy: StrategyOption = "auto",
     partitions: PartitionsOption = 1,
+    placement: PlacementOption = "auto",
     verify: VerifyOption = False,
     as_json: JsonOption = False,
     report: Annotated[bool, typer.Option("--report", help="Also print what each epoch did, and what it cost.")] = False,
@@ -210,6 +223,7 @@ def replay(
         without or [],
         strategy,
         partitions,
+        placement,
         verify=verify,
         as_json=as_json,
         report=report,

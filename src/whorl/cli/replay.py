@@ -29,6 +29,7 @@ def replay_epochs(
     without: Sequence[str],
     strategy: str = "auto",
     partitions: int = 1,
+    placement: str = "auto",
     *,
     verify: bool = False,
     as_json: bool,
@@ -40,7 +41,7 @@ def replay_epochs(
     def compile_plan(types: DataTypes) -> LogicalPlan:
         return compile_program(program, functions, types, without=without)
 
-    host = _open(compile_plan, limits, strategy, partitions, verify=verify)
+    host = _open(compile_plan, limits, strategy, partitions, placement, verify=verify)
     for epoch in epochs:
         try:
             result = host.commit(epoch)
@@ -58,7 +59,9 @@ def replay_epochs(
             yield from (f"# {line}" for line in epoch_lines(result))
 
 
-def _open(compile_plan: Compile, limits: Limits, strategy: str, partitions: int, *, verify: bool) -> Host:
+def _open(
+    compile_plan: Compile, limits: Limits, strategy: str, partitions: int, placement: str, *, verify: bool
+) -> Host:
     """Return who maintains the views. The kernel is loaded only now, and only if it is needed."""
     if strategy == "reference":
         return Oracle(compile_plan, limits)
@@ -67,7 +70,7 @@ def _open(compile_plan: Compile, limits: Limits, strategy: str, partitions: int,
     load_kernel()
     from whorl.hosts.inprocess import InProcess
 
-    host = InProcess(compile_plan, limits, strategy, partitions)
+    host = InProcess(compile_plan, limits, strategy, partitions, placement)
     return Verified(host, compile_plan, limits) if verify else host
 
 

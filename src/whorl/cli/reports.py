@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 
-from whorl.model.report import EpochReport, InputCounts, StratumCost, Work
+from whorl.model.report import EpochReport, InputCounts, Shipment, StratumCost, Work
 
 _WORK = {
     "rounds": "rounds",
@@ -26,7 +26,23 @@ def epoch_lines(report: EpochReport) -> list[str]:
     if report.state_bytes is not None:
         parts.append(f"state {bytes_text(report.state_bytes)}")
     parts.append(", ".join(f"{name} {seconds * 1000:.1f} ms" for name, seconds in report.phases.items()))
-    return [head, "  " + "; ".join(part for part in parts if part), *(f"  {_stratum(each)}" for each in report.strata)]
+    lines = [head, "  " + "; ".join(part for part in parts if part)]
+    lines += [f"  {_stratum(each)}" for each in report.strata]
+    return lines + [f"  {line}" for line in shipped_lines(report.shipped)]
+
+
+def shipped_lines(shipped: Sequence[Shipment]) -> list[str]:
+    """Return what partitions sent each other, channel by channel."""
+    totals: dict[str, list[int]] = {}
+    for each in shipped:
+        total = totals.setdefault(each.channel, [0, 0, 0, 0])
+        for at, more in enumerate((each.rows, each.bytes, each.label_bytes, 1)):
+            total[at] += more
+    return [
+        f"{channel}: {rows} rows shipped between {pairs} pair{'' if pairs == 1 else 's'} of partitions, "
+        f"{bytes_text(size)}" + (f", {bytes_text(labels)} of them labels" if labels else "")
+        for channel, (rows, size, labels, pairs) in totals.items()
+    ]
 
 
 def _stratum(cost: StratumCost) -> str:
@@ -72,6 +88,7 @@ def report_json(report: EpochReport) -> dict[str, object]:
         "phases": dict(report.phases),
         "state_bytes": report.state_bytes,
         "strata": [asdict(cost) for cost in report.strata],
+        "shipped": [asdict(each) for each in report.shipped],
     }
 
 

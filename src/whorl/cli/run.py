@@ -54,6 +54,7 @@ class RunOptions:
     follow: bool = False
     checkpoint: Path | None = None
     once: bool = False
+    placement: str = "auto"
 
     def __post_init__(self) -> None:
         if self.host not in HOSTS:
@@ -118,7 +119,7 @@ def _open(options: RunOptions) -> Session:
 
 def _host(options: RunOptions) -> HostFactory:
     if options.host == "local":
-        return host_for(options.strategy, options.partitions or 1)
+        return host_for(options.strategy, options.partitions or 1, options.placement)
     spark = whorl.spark_session(options.master)
     return whorl.SparkHost(spark, partitions=options.partitions, strategy=options.strategy)
 

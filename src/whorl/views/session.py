@@ -47,20 +47,21 @@ def open_session(
     strategy: str = "auto",
     limits: Limits | None = None,
     partitions: int = 1,
+    placement: str = "auto",
     host: HostFactory | None = None,
 ) -> Session:
     """Open a program, a path or its text; see `whorl.open`."""
     source = open_program(program)
     known = read_functions(functions)
-    make = host or host_for(strategy, partitions)
+    make = host or host_for(strategy, partitions, placement)
     return Session(source, make(lambda types: compile_program(source, known, types), limits or Limits()))
 
 
-def host_for(strategy: str, partitions: int = 1) -> HostFactory:
+def host_for(strategy: str, partitions: int = 1, placement: str = "auto") -> HostFactory:
     """Return who maintains the views: the kernel in this process, or the reference evaluator."""
     if strategy == "reference":
         return Oracle
-    return lambda compile_plan, limits: InProcess(compile_plan, limits, strategy, partitions)
+    return lambda compile_plan, limits: InProcess(compile_plan, limits, strategy, partitions, placement)
 
 
 def read_functions(functions: Functions) -> tuple[Function, ...]:
