@@ -73,9 +73,9 @@ def open(
     """Open a program, and return a session that maintains its views.
 
     ``program`` is a path (`*.dl`) or the text of the rules. ``functions`` are Python functions for the rules, or a path
-    to a file of them. ``strategy`` says how views are maintained; `reference` recomputes them. Several ``partitions`` share the
-    state as ``placement`` says. ``host`` makes whoever
-    maintains the views, instead of the kernel in this process.
+    to a file of them. ``strategy`` says how views are maintained; `reference` recomputes them. Several ``partitions``
+    share the state as ``placement`` says. ``host`` makes whoever maintains the views, instead of the kernel in this
+    process.
     """
     from whorl.views.session import open_session
 
