@@ -412,7 +412,7 @@ FILES = {
     "no such strategy": (
         ("explain", "program.dl", "--stage", "physical", "--strategy", "magic"),
         'E401 "magic" is no strategy\n'
-        "  Detail: Known strategies: auto, recompute, counting, expiry, dred, pf, support, derivations.\n",
+        "  Detail: Known strategies: auto, recompute, counting, expiry, dred, pf, support, derivations, absorption.\n",
     ),
     "no such benchmark": (
         ("bench", "peers", "--only", "closure-rndom"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +14,11 @@ from tests.generators.schema import Shape
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
-from whorl.kernel import partition
+from whorl.kernel import partition, strategies
+from whorl.kernel.labels.diagrams import CAP
 from whorl.kernel.state import base
 from whorl.kernel.strategies import elastic, fixpoint
+from whorl.kernel.strategies.absorption import Absorption
 from whorl.logical.compile import compile_program
 from whorl.logical.intake import DataTypes
 from whorl.logical.plan import LogicalPlan
@@ -112,6 +115,14 @@ def test_every_strategy_equals_the_reference(case: Case) -> None:
 @given(case=cases(WINDOWED))
 def test_every_strategy_equals_the_reference_in_windows(case: Case) -> None:
     _check_all(case)
+
+
+@settings(max_examples=100)
+@given(case=st.one_of(cases(PLAIN), cases(WINDOWED)), cap=st.sampled_from((CAP, 10_000, 60)))
+def test_labels_told_eagerly_or_too_large_change_nothing(case: Case, cap: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(strategies._STRATEGIES, "absorption", partial(Absorption, lazy=False, cap=cap))
+        _check(case, "absorption")
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ CLASSES = {
     "staged.dl": "stages",
     "untyped.dl": "sums of unknown type",
 }
-EVERY_ROW = ("recompute", "expiry", "dred", "pf", "support", "derivations")
+EVERY_ROW = ("recompute", "expiry", "dred", "pf", "support", "derivations", "absorption")
 SERVED = {
     "once.dl": (*EVERY_ROW, "counting"),
     "group.dl": (*EVERY_ROW, "counting"),
@@ -46,8 +46,8 @@ SERVED = {
     "negated.dl": EVERY_ROW,
     "window.dl": EVERY_ROW,
     "window_negated.dl": EVERY_ROW,
-    "best.dl": ("recompute", "expiry", "dred"),
-    "window_best.dl": ("recompute", "expiry", "dred"),
+    "best.dl": ("recompute", "expiry", "dred", "absorption"),
+    "window_best.dl": ("recompute", "expiry", "dred", "absorption"),
 } | dict.fromkeys(("sums.dl", "several.dl", "selected.dl", "staged.dl", "untyped.dl"), ("recompute",))
 TAKEN = {
     "once.dl": ("rows", "counting"),
@@ -197,7 +197,7 @@ def test_check_refuses_what_a_strategy_does_not_serve(tmp_path: Path) -> None:
     assert run.err == (
         'E402 strategy "support" cannot maintain "route"\n'
         "  Detail: Reason: it keeps the best value of each group inside its recursion.\n"
-        "  Hint: Use auto, or one of those that serve it: recompute, expiry, dred.\n"
+        "  Hint: Use auto, or one of those that serve it: recompute, expiry, dred, absorption.\n"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from whorl.kernel.strategies.absorption import Absorption
 from whorl.kernel.strategies.cells import Cells
 from whorl.kernel.strategies.counting import Counting
 from whorl.kernel.strategies.derivations import Derivations
@@ -29,7 +30,12 @@ _ARMS: dict[str, Callable[[Stratum], Rederive]] = {
     "pf": ProveFirst,
     "derivations": Derivations,
 }
-_STRATEGIES: dict[str, Callable[[Stratum], Strategy]] = {"recompute": Recompute, "counting": Counting, **_ARMS}
+_STRATEGIES: dict[str, Callable[[Stratum], Strategy]] = {
+    "recompute": Recompute,
+    "counting": Counting,
+    "absorption": Absorption,
+    **_ARMS,
+}
 
 
 def build_strategy(stratum: Stratum, plan: LogicalPlan) -> Strategy:

@@ -1,0 +1,1 @@
+"""Labels that are more than a number: Boolean functions over facts."""

@@ -1,0 +1,257 @@
+"""`absorption`: the label of a row is a Boolean function over the rows that the stratum reads.
+
+Each row that is read has a variable, and so has each absence that a negated atom needs. Rows used together multiply
+labels (and), other derivations add to them (or); what adds nothing new is absorbed. So a label says exactly which
+combinations of inputs a row follows from, and that it is false says that it follows from none: what goes is set to
+false in the labels that depend on it, and rows that are left with false go. Circles cannot keep each other alive.
+
+*Eager* propagation tells every change of a label on, as the whole new label. *Lazy* propagation tells only the first
+derivation of a row; others are added to its own label, and told when what was told has become false. Rows that fell for
+want of it then return. Labels are smaller by orders of magnitude.
+
+With `min` or `max` in recursion, every candidate of a group that was derived has a label; the best of those that are
+not false is alive, and only what is alive is followed.
+
+Cost of an insertion: a few operations on diagrams for each derivation. Of a deletion: such for each row whose label
+depends on what went, and the derivations of what is told anew. Memory: a diagram for each row, and an index from
+variables to rows. Beyond a number of nodes, or of entries of the index, the stratum goes on as `dred`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from whorl.kernel.labels.diagrams import CAP, Diagrams, Function, TooManyNodes
+from whorl.kernel.labels.rows import RowLabels
+from whorl.kernel.labels.variables import Absent, Key, Naming, Present, Used, Variables
+from whorl.kernel.state.relation import Ints
+from whorl.kernel.strategies.candidates import Candidates
+from whorl.kernel.strategies.dred import Dred
+from whorl.kernel.strategies.fixpoint import Rows
+from whorl.kernel.strategies.rederive import Rederive
+from whorl.kernel.strategies.stratum import Entry, Stratum
+from whorl.logical.plan import AntiJoin
+from whorl.syntax import ast
+
+_NODE = 24  # bytes
+_ROOM = 1 << 16  # nodes at first, for which memory is reserved
+_MORE = 16  # times as many when they do not suffice: everything is derived again then
+
+
+class Absorption(Rederive):
+    """Boolean functions as labels."""
+
+    trace = True
+    better = True  # a row whose label changed may be told of again
+
+    def __init__(self, stratum: Stratum, *, lazy: bool = True, cap: int = CAP, naming: Naming | None = None) -> None:
+        super().__init__(stratum)
+        self._lazy = lazy
+        self._cap = cap
+        self._room = min(_ROOM, cap)
+        self._naming = naming
+        self._negated = [list(_negated_atoms(stratum, rule)) for rule in range(len(stratum.rules))]
+        self._instead: Dred | None = None  # who goes on where labels do not serve
+        self.how = ""
+        if stratum.plan.imports:
+            self._instead = Dred(stratum)
+            self.how = "since labels do not travel between partitions"
+        self._fallen = self.nothing()
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        names = self.stratum.plan.relations
+        self.diagrams = Diagrams(self._room)
+        self.variables = Variables(self.diagrams, self._naming)
+        self._labels = {name: RowLabels(self.diagrams, lazy=self._lazy) for name in names}
+        self._candidates = {name: Candidates(best) for name, best in self.stratum.best.items()}
+
+    # What others may ask and tell
+
+    @property
+    def strategy(self) -> str:
+        """The strategy in use."""
+        return "absorption" if self._instead is None else "dred"
+
+    def label(self, name: str, number: int) -> Function:
+        """Return what is known of a row: false if it is not there."""
+        return self._labels[name].label(number)
+
+    def sent(self, name: str, number: int) -> Function:
+        """Return what other rows were told of a row."""
+        return self._labels[name].sent(number)
+
+    def meaning(self, variable: int) -> Present | Absent | None:
+        """Return what a variable stands for, None if it came from elsewhere."""
+        return self.variables.meanings.get(variable)
+
+    def offer(self, name: str, rows: Ints, offers: Sequence[Function], grown: Rows) -> None:
+        """Add labels from elsewhere to rows; collect those of which others have to be told, for `grow`."""
+        used = [frozenset(self.diagrams.variables(each)) for each in offers]
+        grown[name].append(self._add(name, rows, offers, [used]))
+
+    def forget(self, variables: Iterable[int], grown: Rows) -> None:
+        """Set variables to false; let rows go, and collect those of which others have to be told, for `grow`."""
+        names = frozenset(variables)
+        if not names:
+            return
+        cube, work = self.diagrams.cube(names), self.stratum.state.work
+        for name, labels in self._labels.items():
+            losses = labels.forget(names, cube)
+            work.doubted += losses.changed
+            work.labels += losses.changed
+            relation = self.stratum.relation(name)
+            gone = np.array(losses.gone, np.int64)
+            fallen = self.stratum.retire(name, gone[relation.is_alive(gone)])
+            work.fallen += len(fallen)
+            self._fallen[name].append(fallen)
+            grown[name].append(np.array(losses.released, np.int64))
+            if name in self._candidates:
+                grown[name].append(self._candidates[name].choose(gone, fallen))
+
+    # Deriving
+
+    @property
+    def nbytes(self) -> int:
+        """About the memory that labels take."""
+        if self._instead is not None:
+            return self._instead.nbytes
+        return self.diagrams.nodes * _NODE + sum(labels.nbytes for labels in self._labels.values())
+
+    def also(self, rule: int) -> tuple[str, ...]:
+        """Return the variables that say what must be absent."""
+        return tuple(name for _atom, _columns, names in self._negated[rule] for name in names)
+
+    def joined(self, entry: Entry, numbers: Ints, needs: list[int]) -> Iterator[Ints]:
+        """Yield the derivations that use one of some rows; of the stratum's own, those that are alive."""
+        if entry.inside:
+            numbers = numbers[self.stratum.relation(entry.relation).is_alive(numbers)]
+        return super().joined(entry, numbers, needs)
+
+    def accept(self, rule: int, chunk: Ints) -> Ints:
+        """Add the derivations of a chunk to labels; return the rows of which others have to be told."""
+        width = self.stratum.head(rule).width
+        offers, used = self._offers(rule, chunk, width)
+        rows = np.ascontiguousarray(chunk[:, :width])
+        return self._add(self.stratum.rules[rule].relation, rows, offers, used)
+
+    def _offers(self, rule: int, chunk: Ints, first: int) -> tuple[list[Function], list[list[Used]]]:
+        """Return the conjunction of what each derivation uses, and the variables of that."""
+        factors: list[list[Function]] = []
+        used: list[list[Used]] = []
+        premises = self.stratum.premises(rule)
+        for place, name in enumerate(premises):
+            numbers = chunk[:, first + place]
+            inside = self._labels.get(name)
+            found = self.variables.present(name, numbers) if inside is None else inside.premises(numbers)
+            factors.append(found[0])
+            used.append(found[1])
+        column = first + len(premises)
+        for atom, _columns, names in self._negated[rule]:
+            keys = map(tuple, chunk[:, column : column + len(names)].tolist())
+            found = self.variables.absent(rule, atom, keys)
+            factors.append(found[0])
+            used.append(found[1])
+            column += len(names)
+        return (self.diagrams.products(factors) if factors else [self.diagrams.true] * len(chunk)), used
+
+    def _add(self, name: str, rows: Ints, offers: Sequence[Function], used: Sequence[Sequence[Used]]) -> Ints:
+        relation = self.stratum.relation(name)
+        numbers = relation.number(rows)
+        told = np.array(self._labels[name].offer(numbers, offers, used), np.int64)
+        self.stratum.state.work.labels += len(told)
+        if name in self._candidates:
+            self._candidates[name].add(told)
+            return told[relation.is_alive(told)]
+        relation.revive(told)
+        return told
+
+    # Changes
+
+    def step(self) -> None:
+        """Follow the changes of the inputs; go on in another way if labels become too large."""
+        if self._instead is not None:
+            self._instead.step()
+            self.fresh = self._instead.fresh
+            return
+        try:
+            super().step()
+        except TooManyNodes:
+            self.fresh = True
+            if self._room < self._cap:
+                self._room = min(_MORE * self._room, self._cap)
+            else:
+                self._give_up()
+            self.step()
+
+    def _give_up(self) -> None:
+        self._instead = Dred(self.stratum)
+        self.how = f"since labels took more than {self._cap} nodes"
+        self._room = 1
+        self._forget_all()
+
+    def reset(self) -> None:
+        """Derive again from nothing at the next step."""
+        self.fresh = True
+        if self._instead is not None:
+            self._instead.reset()
+
+    def renumbered(self) -> None:
+        """Derive again: labels and variables belong to numbers."""
+        if self._instead is not None:
+            self._instead.renumbered()
+        else:
+            self.reset()
+
+    def start(self, *, plain: bool = False) -> None:
+        """Derive everything."""
+        if self.diagrams.count or self.diagrams.cap != self._room:
+            self._forget_all()
+        super().start(plain=plain)
+
+    def follow_changes(self) -> None:
+        """Set what went to false, and derive what is new."""
+        self._fallen = self.nothing()
+        grown = self.nothing()
+        self.forget(self._lost(), grown)
+        self.enter_inputs(grown)
+        self.grow(grown)
+        for name, parts in self._fallen.items():
+            for numbers in parts:
+                self.stratum.state.work.returned += int(self.stratum.relation(name).is_alive(numbers).sum())
+
+    def _lost(self) -> Used:
+        """Return the variables of inputs that vanished, and of absences that ended."""
+        lost: list[Used] = []
+        for entry in self.stratum.entries:
+            if entry.inside:
+                continue
+            relation = self.stratum.relation(entry.relation)
+            appeared, vanished = relation.pending()
+            if entry.positive:
+                lost.append(self.variables.gone(entry.relation, vanished))
+            elif len(appeared):
+                lost.append(self.variables.come(entry.rule, entry.atom, self._keys(entry, relation.read(appeared))))
+        return frozenset[int]().union(*lost)
+
+    def _keys(self, entry: Entry, rows: Ints) -> list[Key]:
+        """Return the values that rows give the variables of a negated atom; those that its constants rule out, none."""
+        _atom, columns, _names = next(each for each in self._negated[entry.rule] if each[0] == entry.atom)
+        step = self.stratum.rules[entry.rule].atoms[entry.atom][0]
+        assert isinstance(step, AntiJoin)
+        types = self.stratum.relation(entry.relation).types
+        for column, arg in enumerate(step.args):
+            if isinstance(arg, ast.Constant):
+                rows = rows[rows[:, column] == self.stratum.state.dictionary.encode(arg.value, types[column])]
+        return [tuple(row) for row in rows[:, columns].tolist()]
+
+
+def _negated_atoms(stratum: Stratum, rule: int) -> Iterator[tuple[int, list[int], list[str]]]:
+    """Yield the negated atoms of a rule, with the columns that hold variables, and those."""
+    for atom, (step, positive) in enumerate(stratum.rules[rule].atoms):
+        if not positive:
+            assert isinstance(step, AntiJoin)
+            held = [(at, arg.name) for at, arg in enumerate(step.args) if isinstance(arg, ast.Variable)]
+            yield atom, [at for at, _name in held], [name for _at, name in held]
