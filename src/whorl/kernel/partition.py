@@ -270,7 +270,7 @@ class Partition:
         batch = self.state.dictionary.sort_rows(self.state.relations[name].read(numbers), types)
         return tuple(self.state.dictionary.decode_rows(batch, types))
 
-    def changed_columns(self, view: str) -> tuple[list[Values], list[Values]] | None:
+    def changed_columns(self, view: str, *, ordered: bool = True) -> tuple[list[Values], list[Values]] | None:
         """Return the rows that the epoch just prepared made appear and vanish, as `columns` does.
 
         None if there are none, or if another partition speaks for them.
@@ -279,7 +279,7 @@ class Partition:
         if name not in self._closed or not self._reports(name):
             return None
         appeared, vanished = self._closed[name]
-        return self._columns(name, appeared), self._columns(name, vanished)
+        return self._columns(name, appeared, ordered=ordered), self._columns(name, vanished, ordered=ordered)
 
     def rows(self, view: str) -> set[Row]:
         """Return the rows of a view."""
@@ -287,14 +287,16 @@ class Partition:
         relation = self.state.relations[name]
         return set(self.state.dictionary.decode_rows(relation.read(relation.alive()), self._types(name)))
 
-    def columns(self, view: str) -> list[Values]:
-        """Return the rows of a view as columns, sorted; a relation without columns has one, of zeros."""
+    def columns(self, view: str, *, ordered: bool = True) -> list[Values]:
+        """Return the rows of a view as columns, sorted if wanted; a relation without columns has one, of zeros."""
         name = next(output.relation for output in self.plan.outputs if output.name == view)
-        return self._columns(name, self.state.relations[name].alive())
+        return self._columns(name, self.state.relations[name].alive(), ordered=ordered)
 
-    def _columns(self, name: str, numbers: Ints) -> list[Values]:
+    def _columns(self, name: str, numbers: Ints, *, ordered: bool) -> list[Values]:
         relation, dictionary = self.state.relations[name], self.state.dictionary
-        batch = dictionary.sort_rows(relation.read(numbers), relation.types)
+        batch = relation.read(numbers)
+        if ordered:
+            batch = dictionary.sort_rows(batch, relation.types)
         return [dictionary.decode_values(batch[:, at], kind) for at, kind in enumerate(relation.types)]
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -33,8 +34,8 @@ def column_names(output: Output) -> list[str]:
 
 
 def write_rows(folder: Path, partition: Partition, output: Output, *, durable: bool) -> None:
-    """Write the rows of a view that a partition holds."""
-    columns = partition.columns(output.name)
+    """Write the rows of a view that a partition holds, in any order."""
+    columns = partition.columns(output.name, ordered=False)
     table = pa.table(_arrays(columns, output), names=column_names(output))
     if not output.columns:
         table = pa.table({EPOCH: pa.array([0] * len(columns[0]), pa.int64())})
@@ -43,20 +44,26 @@ def write_rows(folder: Path, partition: Partition, output: Output, *, durable: b
 
 def write_changes(folder: Path, partition: Partition, output: Output, epoch: int, *, durable: bool) -> tuple[int, int]:
     """Write what the prepared epoch did to a view, rows that vanished first; return how many appeared and vanished."""
-    changed = partition.changed_columns(output.name)
+    changed = partition.changed_columns(output.name, ordered=False)
     if changed is None:
         return 0, 0
     appeared, vanished = changed
     counts = len(appeared[0]), len(vanished[0])
     halves = [
         pa.table(
-            [*_arrays(columns, output), pa.array([epoch] * count, pa.int64()), pa.array([sign] * count, pa.string())],
+            [*_arrays(columns, output), pa.array(np.full(count, epoch)), _signs(sign, count)],
             names=[*column_names(output), EPOCH, OPERATION],
         )
-        for columns, count, sign in ((vanished, counts[1], "-"), (appeared, counts[0], "+"))
+        for columns, count, sign in ((vanished, counts[1], 0), (appeared, counts[0], 1))
+        if count
     ]
     _write(folder, partition.number, pa.concat_tables(halves), durable=durable)
     return counts
+
+
+def _signs(sign: int, count: int) -> pa.Array:
+    """Return the operation of rows that all vanished or all appeared."""
+    return pa.DictionaryArray.from_arrays(pa.array(np.full(count, sign, np.int8)), pa.array(["-", "+"]))
 
 
 def _arrays(columns: Sequence[Values], output: Output) -> list[pa.Array]:
