@@ -53,20 +53,6 @@ def test_a_stream_follows_inserts_and_deletes(
     check(spark, tmp_path / "ckpt", wanted)
 
 
-def test_one_job_brings_the_rows_and_one_steps_the_kernel(spark: Any, tmp_path: Path) -> None:
-    feed = Feed(tmp_path / "in")
-    query = whorl.stream(spark, REACH, {"link": feed.frame(spark)}, checkpoint=tmp_path / "ckpt", partitions=2)
-    tracker = spark.sparkContext.statusTracker()
-    try:
-        for number, rows in enumerate(EPOCHS, 1):
-            feed.put(rows)
-            query.processAllAvailable()
-            assert query.epoch == number
-            assert len(tracker.getJobIdsForGroup(str(query.spark_query.runId))) == 2 * number
-    finally:
-        query.stop()
-
-
 def test_a_query_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in")
     for rows in EPOCHS:

@@ -2,22 +2,28 @@
 
 Each partition has an anchor, a cached row that keeps its tasks on one executor, and a word in its environment that no
 other partition has. Spark keeps workers of different environments apart, so the tasks of a partition come to one
-process as long as it lives. The job is built once; what it does is told by a property (`protocol.PROPERTY`).
+process as long as it lives. What the job does is told by a property (`protocol.PROPERTY`), so its functions are pickled
+once; and if no rows come with it, the job is the same every time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, reduce
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.core.rdd import RDD, _wrap_function
 from pyspark.errors import PySparkException
+from pyspark.serializers import AutoBatchedSerializer, CPickleSerializer, NoOpSerializer, PairDeserializer
 
 from whorl.diagnostics.errors import UserError
+from whorl.hosts.spark.bringing import Arriving, JavaRdd
 from whorl.hosts.spark.protocol import PROPERTY, Reply, Request
-from whorl.hosts.spark.worker import run_task
+from whorl.hosts.spark.taking import route_rows
+from whorl.hosts.spark.worker import PARTITION, run_fed_task, run_task
 
-_ENVIRONMENT = "WHORL_PARTITION"
 _DESCRIPTION = "spark.job.description"
 _CRASHED = "Python worker exited unexpectedly"
 _MISSING = "No module named 'whorl'"
@@ -34,22 +40,28 @@ class Anchors:
         self._context = context
         self._rows = [context.parallelize([number], 1).persist() for number in range(partitions)]
         tasks = []
-        try:
-            for number, row in enumerate(self._rows):
-                context.environment[_ENVIRONMENT] = str(number)
+        for number, row in enumerate(self._rows):
+            with self._environment(number):
                 task = row.mapPartitions(run_task)
                 task.id()  # builds it, with the environment of now
                 tasks.append(task)
-        finally:
-            context.environment.pop(_ENVIRONMENT, None)
         self._job = context.union(tasks)
 
-    def ask(self, request: Request, description: str) -> list[Reply]:
+    @contextmanager
+    def _environment(self, number: int) -> Iterator[None]:
+        self._context.environment[PARTITION] = str(number)
+        try:
+            yield
+        finally:
+            self._context.environment.pop(PARTITION, None)
+
+    def ask(self, request: Request, description: str, arriving: Arriving | None = None) -> list[Reply]:
         """Run the job; return the replies in the order of the partitions, or raise the first error among them."""
+        job = self._job if arriving is None else self._job_with(arriving)
         self._context.setLocalProperty(PROPERTY, request.to_json())
         self._context.setLocalProperty(_DESCRIPTION, description)
         try:
-            replies = self._collect(description)
+            replies = self._collect(job, description)
         finally:
             self._context.setLocalProperty(PROPERTY, None)
             self._context.setLocalProperty(_DESCRIPTION, None)
@@ -58,11 +70,48 @@ class Anchors:
                 raise reply.error
         return sorted(replies, key=lambda reply: reply.number)
 
-    def _collect(self, description: str) -> Sequence[Reply]:
+    # Jobs with rows
+
+    @cached_property
+    def _steps(self) -> list[Any]:
+        """Java's functions that step a partition, each with its environment."""
+        found = []
+        for number in range(len(self._rows)):
+            with self._environment(number):
+                pairs = PairDeserializer(NoOpSerializer(), NoOpSerializer())
+                found.append(self._function(run_fed_task, pairs, AutoBatchedSerializer(CPickleSerializer())))
+        return found
+
+    @cached_property
+    def _route(self) -> Any:
+        """Java's function that routes rows."""
+        return self._function(route_rows, NoOpSerializer(), CPickleSerializer())
+
+    def _function(self, run: Callable[[Any], Any], reads: Any, writes: Any) -> Any:
+        return _wrap_function(self._context, _WithoutSplit(run), reads, writes)
+
+    def _job_with(self, arriving: Arriving) -> Any:
+        """Return the job whose tasks all read the rows that arrive, each beside its anchor."""
+        rows = self._apply(self._route, arriving.rows) if arriving.many else arriving.rows
+        once = arriving.many or len(self._rows) > 1  # through a shuffle, so that nobody reads the source again
+        together = rows.coalesce(1, once)
+        anchored = [row._jrdd.cartesian(together) for row in self._rows]
+        tasks = [self._apply(step, each) for step, each in zip(self._steps, anchored, strict=True)]
+        job = reduce(lambda left, right: left.union(right), tasks)
+        return RDD(job, self._context, AutoBatchedSerializer(CPickleSerializer()))
+
+    def _apply(self, function: Any, rows: JavaRdd) -> JavaRdd:
+        return self._python_rdd(rows.rdd(), function, False, False).asJavaRDD()  # noqa: FBT003 - Java's order
+
+    @cached_property
+    def _python_rdd(self) -> Any:
+        return self._context._jvm.PythonRDD
+
+    def _collect(self, job: Any, description: str) -> Sequence[Reply]:
         """Run the job; once more, and once again, if a worker died: a local Spark does not try a task twice."""
         for attempt in range(_ATTEMPTS):
             try:
-                found: Sequence[Reply] = self._job.collect()
+                found: Sequence[Reply] = job.collect()
             except (Py4JError, PySparkException) as error:
                 if attempt + 1 < _ATTEMPTS and _CRASHED in str(error):
                     continue
@@ -71,6 +120,16 @@ class Anchors:
                 raise UserError("E823", None, what=description, reason=_reason(error)) from error
             return found
         raise AssertionError("the last attempt returns or raises")
+
+
+class _WithoutSplit:
+    """A function over the items of a task, as Spark's workers call it: with the number of the task before them."""
+
+    def __init__(self, run: Callable[[Any], Any]) -> None:
+        self._run = run
+
+    def __call__(self, _split: int, items: Any) -> Any:
+        return self._run(items)
 
 
 _ANCHORS: dict[tuple[str, int], Anchors] = {}  # of this driver, by application

@@ -7,7 +7,7 @@ was refused before the first row came (`lanes.match_inputs`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -21,7 +21,8 @@ from whorl.connectors.text import to_numpy
 from whorl.hosts.routing import owners_of
 from whorl.hosts.spark.lanes import NUMBER, OPERATION, Lane, column_name
 from whorl.hosts.spark.shares import ALL
-from whorl.model.batch import Array, Batch, Values
+from whorl.model.batch import Array, Batch, Values, batch_of
+from whorl.model.delta import Change
 from whorl.model.types import Type
 
 
@@ -146,4 +147,19 @@ def split_batches(batches: Sequence[Batch], places: dict[str, int | None], parti
         owners = owners_of(batch.columns[place], partitions)
         for number in np.unique(owners).tolist():
             found.setdefault(str(number), []).append(batch.take(np.flatnonzero(owners == number)))
+    return found
+
+
+def batches_of(changes: Sequence[Change]) -> list[Batch]:
+    """Return rows as batches: of each relation, runs of insertions and deletions in their order."""
+    by_relation: Mapping[str, list[Change]] = {change.relation: [] for change in changes}
+    for change in changes:
+        by_relation[change.relation].append(change)
+    found: list[Batch] = []
+    for name, own in by_relation.items():
+        start = 0
+        for stop in range(1, len(own) + 1):
+            if stop == len(own) or own[stop].weight != own[start].weight:
+                found.append(batch_of(name, [change.row for change in own[start:stop]], own[start].weight))
+                start = stop
     return found

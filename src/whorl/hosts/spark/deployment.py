@@ -13,14 +13,15 @@ from pyspark import cloudpickle
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.routing import merge_results, routing_place
 from whorl.hosts.spark.anchors import Anchors, anchors_for
-from whorl.hosts.spark.arrivals import split_batches
+from whorl.hosts.spark.arrivals import batches_of, split_batches
+from whorl.hosts.spark.bringing import Arriving
 from whorl.hosts.spark.files import write_file
 from whorl.hosts.spark.layout import START, Layout, epoch_of, new_token
-from whorl.hosts.spark.protocol import FACTS, ROWS, STEP, TAKE, Origin, Reply, Request
+from whorl.hosts.spark.protocol import FACTS, ROWS, STEP, TAKE, Brought, Fed, Origin, Reply, Request
 from whorl.hosts.spark.rebuilding import Written, split_names
 from whorl.hosts.spark.shares import ShareFile, encode_batches, write_entry
 from whorl.kernel.partition import StepResult
-from whorl.model.batch import Batch, batch_of
+from whorl.model.batch import Batch
 from whorl.model.delta import Change
 from whorl.model.limits import Limits
 from whorl.model.report import EpochReport
@@ -59,6 +60,14 @@ class Stepped:
     result: StepResult
     replies: Sequence[Reply]
     saved: bool
+
+    @property
+    def brought(self) -> Brought:
+        """What came with the job, as all partitions together tell it."""
+        told = [reply.brought for reply in self.replies if reply.brought is not None]
+        if not told:
+            return Brought(time=self.time)
+        return replace(told[0], shares={owner: share for each in told for owner, share in each.shares.items()})
 
     @property
     def changed(self) -> dict[str, tuple[int, int]]:
@@ -157,20 +166,20 @@ class Deployment:
 
     # Epochs
 
-    def log(
-        self,
-        token: str,
-        time: int | None,
-        changes: Sequence[Change],
-        batches: Sequence[Batch],
-        files: Sequence[ShareFile] = (),
-    ) -> None:
-        """Write what goes into an epoch; ``files`` are shares that tasks wrote before."""
+    def log(self, token: str, time: int | None, changes: Sequence[Change], batches: Sequence[Batch]) -> None:
+        """Write what goes into an epoch."""
         places = {name: routing_place(self.plan, name) for name in self.base_names}
         shares = split_batches([*batches_of(changes), *batches], places, self.partitions)
-        content = {owner: encode_batches(own) for owner, own in shares.items()}
+        self._write(token, time, {owner: encode_batches(own) for owner, own in shares.items()}, ())
+
+    def log_brought(self, stepped: Stepped) -> None:
+        """Write what came with the job of an epoch."""
+        brought = stepped.brought
+        self._write(stepped.token, stepped.time, brought.shares, brought.files)
+
+    def _write(self, token: str, time: int | None, shares: Mapping[str, bytes], files: Sequence[ShareFile]) -> None:
         try:
-            write_entry(self.layout.entry(token), time, content, files, durable=self.durable)
+            write_entry(self.layout.entry(token), time, shares, files, durable=self.durable)
         except OSError as error:
             raise UserError("E820", None, path=self.layout.folder, reason=error.strerror or str(error)) from None
 
@@ -178,8 +187,19 @@ class Deployment:
         """Let every partition take its share of a logged epoch. One job."""
         request = self._request(STEP, entry=token, emit=self.emit, save=save)
         replies = self._anchors.ask(request, f"whorl: epoch {epoch_of(token)}")
-        results = [reply.result for reply in replies if reply.result is not None]
-        return Stepped(token, time, merge_results(results, max), replies, save)
+        return _stepped(token, time, replies, saved=save)
+
+    def step_with(
+        self, arriving: Arriving, token: str, time: int | None, *, facts: bool, save: bool = False
+    ) -> Stepped:
+        """Let every partition take its share of rows that arrive; ``time`` is the event time before. One job."""
+        fed = Fed(arriving.reader, arriving.many, time, facts)
+        request, what = self._request(STEP, entry=token, emit=self.emit, save=save, fed=fed), f"epoch {epoch_of(token)}"
+        replies = self._anchors.ask(request, f"whorl: {what}", arriving)
+        told = [reply.brought for reply in replies if reply.brought is not None]
+        if len({each.digest for each in told}) != 1:
+            raise UserError("E823", None, what=what, reason="Its source gave different rows when it was read again")
+        return _stepped(token, told[0].time, replies, saved=save)
 
     def keep(self, stepped: Stepped) -> None:
         """Let an epoch count; the workers learn it with the next request."""
@@ -204,16 +224,6 @@ class Deployment:
         return {row for reply in replies for row in reply.rows}
 
 
-def batches_of(changes: Sequence[Change]) -> list[Batch]:
-    """Return rows as batches: of each relation, runs of insertions and deletions in their order."""
-    by_relation: Mapping[str, list[Change]] = {change.relation: [] for change in changes}
-    for change in changes:
-        by_relation[change.relation].append(change)
-    found: list[Batch] = []
-    for name, own in by_relation.items():
-        start = 0
-        for stop in range(1, len(own) + 1):
-            if stop == len(own) or own[stop].weight != own[start].weight:
-                found.append(batch_of(name, [change.row for change in own[start:stop]], own[start].weight))
-                start = stop
-    return found
+def _stepped(token: str, time: int | None, replies: Sequence[Reply], *, saved: bool) -> Stepped:
+    results = [reply.result for reply in replies if reply.result is not None]
+    return Stepped(token, time, merge_results(results, max), replies, saved)

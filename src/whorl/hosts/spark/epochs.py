@@ -1,7 +1,7 @@
 """Micro-batches to epochs that count once.
 
-1. bring: the rows of the micro-batch are checked and stand in the log (one job);
-2. step: every partition takes its share and writes its changes aside (one job);
+1. step: every partition takes its share of the micro-batch and writes its changes aside (one job);
+2. log: what they took stands in the log;
 3. commit: the manifest takes its name, and from then on the epoch counts;
 4. publish: the changes move to where readers look;
 5. tell: whoever wants to know is called, with the number of the epoch.
@@ -17,8 +17,7 @@ from dataclasses import asdict, dataclass, field
 from time import perf_counter
 from typing import Any, TypeAlias
 
-from whorl.hosts.spark.arrivals import latest
-from whorl.hosts.spark.bringing import Bringer, Brought
+from whorl.hosts.spark.bringing import Bringer
 from whorl.hosts.spark.checkpoint import Checkpoint
 from whorl.hosts.spark.deployment import Deployment, Stepped
 from whorl.hosts.spark.faults import (
@@ -27,7 +26,7 @@ from whorl.hosts.spark.faults import (
     AFTER_MANIFEST,
     AFTER_PUBLISHED,
     AFTER_STEP,
-    BEFORE_LOG,
+    BEFORE_STEP,
     reach,
 )
 from whorl.hosts.spark.files import write_file
@@ -36,7 +35,6 @@ from whorl.hosts.spark.layout import Layout, epoch_of, new_token
 from whorl.hosts.spark.manifest import Manifest, forget_manifests, publish, write_manifest
 from whorl.hosts.spark.view_frames import find_output, read_changes
 from whorl.logical.plan import LogicalPlan
-from whorl.model.delta import Change
 from whorl.model.report import EpochReport
 
 
@@ -89,41 +87,33 @@ class Epochs:
         """The plan that runs."""
         return self.deployment.plan.logical
 
-    def take(self, frame: Frame, batch: int | None) -> None:
-        """Make a micro-batch an epoch, unless it is one already."""
+    def take(self, frame: Frame, batch: int | None, bringer: Bringer | None = None) -> None:
+        """Make a micro-batch an epoch, unless it is one already; ``bringer`` is for a frame of another schema."""
         last = self.last
         if last is not None and (batch is None or (last.batch is not None and batch <= last.batch)):
             return
         clock = _Clock()
         epoch = 1 if last is None else last.epoch + 1
         token = new_token(epoch)
-        reach(BEFORE_LOG, epoch)
-        brought = self._bring(frame, token, epoch)
-        time = latest(brought.time, None if last is None else last.time)
-        self.deployment.log(token, time, self._facts(), brought.batches, brought.files)
-        clock.lap("bring")
-        reach(AFTER_LOG, epoch)
-        stepped = self.deployment.step(token, time, save=self._save_due())
+        reach(BEFORE_STEP, epoch)
+        arriving = (bringer or self.bringer).bring(frame, epoch, None if last is None else last.rows)
+        before = None if last is None else last.time
+        stepped = self.deployment.step_with(arriving, token, before, facts=last is None, save=self._save_due())
         clock.lap("step")
         reach(AFTER_STEP, epoch)
-        manifest = self._commit(stepped, batch, brought)
+        self.deployment.log_brought(stepped)
+        clock.lap("log")
+        reach(AFTER_LOG, epoch)
+        manifest = self._commit(stepped, batch)
         clock.lap("commit")
         publish(self.checkpoint.layout, manifest)
         clock.lap("publish")
         reach(AFTER_PUBLISHED, epoch)
-        self.report, self.seconds = stepped.report(time, clock.total), clock.laps
+        self.report, self.seconds = stepped.report(stepped.time, clock.total), clock.laps
         self._tell(manifest)
         if stepped.saved:
             self.deployment.prune()
             forget_manifests(self.checkpoint.layout, epoch_of(self.deployment.history.tokens[0]))
-
-    def _bring(self, frame: Frame, token: str, epoch: int) -> Brought:
-        return self.bringer.bring(frame, token, epoch, None if self.last is None else self.last.rows)
-
-    def _facts(self) -> list[Change]:
-        """Return the facts of the program, which come with the first epoch."""
-        facts = self.plan.program.facts if self.last is None else ()
-        return [Change(fact.relation, fact.row, 1) for fact in facts]
 
     def _save_due(self) -> bool:
         """Whether the state is saved before the next epoch."""
@@ -132,8 +122,9 @@ class Epochs:
         saved = epoch_of(self.last.snapshots[-1]) if self.last.snapshots else 0
         return self.last.epoch - saved >= self.snapshot_every
 
-    def _commit(self, stepped: Stepped, batch: int | None, brought: Brought) -> Manifest:
+    def _commit(self, stepped: Stepped, batch: int | None) -> Manifest:
         history = self.deployment.history.after(stepped.token, saved=stepped.saved)
+        brought = stepped.brought
         before = None if self.last is None else self.last.batch
         manifest = Manifest(
             epoch_of(stepped.token),

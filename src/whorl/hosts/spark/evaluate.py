@@ -15,11 +15,12 @@ from typing import Any
 from uuid import uuid4
 
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.spark.bringing import Bringer, Brought
+from whorl.hosts.spark.bringing import bringer_for
 from whorl.hosts.spark.deployment import Deployment
 from whorl.hosts.spark.lanes import Frame, gather, lanes_of, match_inputs
 from whorl.hosts.spark.layout import Layout, new_token, temporary_folder
 from whorl.hosts.spark.program import GivenProgram
+from whorl.hosts.spark.protocol import Brought
 from whorl.hosts.spark.session import check_session
 from whorl.hosts.spark.view_files import column_names
 from whorl.hosts.spark.view_frames import read_changes
@@ -42,21 +43,22 @@ def evaluate_frames(
     """Return every view of a program over frames; a row that does not fit is an error."""
     context = check_session(spark)
     matched, types = match_inputs(inputs, program.compile, program.names, event_time)
-    plan = lower_plan(program.compile(types), strategy)
+    # Nothing will change, so nothing is kept for changes, unless somebody asks for it.
+    plan = lower_plan(program.compile(types), "recompute" if strategy == "auto" else strategy)
     layout = Layout(temporary_folder(folder))
     atexit.register(shutil.rmtree, layout.folder, ignore_errors=True)
     count = context.defaultParallelism if partitions is None else partitions
     deployment = Deployment(context, layout, uuid4().hex, count, limits, "files")
     deployment.use(plan)
     token = new_token(1)
-    brought = Brought()
     if matched:
-        bringer = Bringer(lanes_of(matched, plan), layout, count, durable=False)
-        brought = bringer.bring(gather(matched), token, 1, None)
-        check_misfits(brought, layout)
-    facts = [Change(fact.relation, fact.row, 1) for fact in plan.logical.program.facts]
-    deployment.log(token, brought.time, facts, brought.batches, brought.files)
-    stepped = deployment.step(token, brought.time)
+        frame = gather(matched)
+        arriving = bringer_for(frame, lanes_of(matched, plan), layout).bring(frame, 1, None)
+        stepped = deployment.step_with(arriving, token, None, facts=True)
+        check_misfits(stepped.brought, layout)
+    else:
+        deployment.log(token, None, [Change(fact.relation, fact.row, 1) for fact in plan.logical.program.facts], ())
+        stepped = deployment.step(token, None)
     for view in stepped.changed:
         target = layout.epoch_changes(view, 1)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -10,13 +10,13 @@ import os
 import signal
 
 VARIABLE = "WHORL_FAIL_AT"
-BEFORE_LOG, AFTER_LOG, AFTER_STEP = "before-log", "after-log", "after-step"
+BEFORE_STEP, AFTER_STEP, AFTER_LOG = "before-step", "after-step", "after-log"
 HALF_MANIFEST, AFTER_MANIFEST = "half-manifest", "after-manifest"
 HALF_PUBLISHED, AFTER_PUBLISHED, AFTER_CALLBACK = "half-published", "after-published", "after-callback"
 POINTS = (
-    BEFORE_LOG,
-    AFTER_LOG,
+    BEFORE_STEP,
     AFTER_STEP,
+    AFTER_LOG,
     HALF_MANIFEST,
     AFTER_MANIFEST,
     HALF_PUBLISHED,

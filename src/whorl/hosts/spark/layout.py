@@ -136,6 +136,10 @@ class Layout:
         """The file of a plan for the workers."""
         return self.run / f"plan-{digest}.pickle"
 
+    def reader(self, digest: str) -> Path:
+        """The file that tells workers how to read the rows of frames."""
+        return self.run / f"reader-{digest}.pickle"
+
     def facts(self, token: str, number: int) -> Path:
         """The file of one partition's base facts, on their way to other partitions."""
         return self.run / "facts" / token / f"partition-{number}.pickle"

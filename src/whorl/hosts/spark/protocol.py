@@ -14,6 +14,7 @@ from pathlib import Path
 
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.layout import Layout
+from whorl.hosts.spark.shares import ShareFile
 from whorl.kernel.partition import StepResult
 from whorl.model.values import Row
 
@@ -44,6 +45,7 @@ class Request:
     emit: str = "rows"  # where the changes of views go: `rows` in the reply, or `files`
     save: bool = False  # whether the state to start from is saved first
     durable: bool = False
+    fed: Fed | None = None  # tells that rows come with the job; else they are in the log
 
     @property
     def layout(self) -> Layout:
@@ -58,8 +60,10 @@ class Request:
     def from_json(cls, text: str) -> Request:
         """Read a request."""
         fields = json.loads(text)
-        origin = fields.pop("origin")
-        return cls(**fields, origin=None if origin is None else Origin(**origin))
+        origin, fed = fields.pop("origin"), fields.pop("fed")
+        return cls(
+            **fields, origin=None if origin is None else Origin(**origin), fed=None if fed is None else Fed(**fed)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,32 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Fed:
+    """How the rows that come with a job are read.
+
+    `reader` is a file that tells their columns. They come as they are, or, if they are many, as notes on shares that
+    other tasks have written. `time` is the event time before them; `facts` says that those of the program come first.
+    """
+
+    reader: str
+    many: bool
+    time: int | None
+    facts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What came with a job: shares for the log, counts, the latest event time; `digest` tells all of it from others."""
+
+    shares: Mapping[str, bytes] = field(default_factory=dict)
+    files: Sequence[ShareFile] = ()
+    rows: int = 0
+    time: int | None = None
+    misfits: Mapping[str, int] = field(default_factory=dict)  # rows that did not fit, by relation
+    digest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What one partition answers. An error of the user's is an answer too: asking again would not help."""
 
@@ -80,6 +110,7 @@ class Reply:
     result: StepResult | None = None
     changed: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # rows inserted and deleted, by view
     rows: Sequence[Row] = ()
+    brought: Brought | None = None
     state_bytes: int = 0
     caught_up: int = 0  # entries of the log applied before
     restored: bool = False  # whether the state came from files

@@ -153,11 +153,17 @@ def read_share(path: Path, *numbers: int) -> tuple[int | None, list[Batch]]:
         if owner in entry.inside:
             offset, size, wanted = entry.inside[owner]
             batches += _checked(path, content[start + offset : start + offset + size], (size, wanted))
-        for each in entry.files:
-            if each.owner == owner:
-                share = path.with_suffix("") / each.name
-                batches += _checked(share, _read(share), (each.size, each.checksum))
+        batches += read_files(path.with_suffix(""), entry.files, owner)
     return entry.time, batches
+
+
+def read_files(folder: Path, files: Sequence[ShareFile], owner: str) -> list[Batch]:
+    """Return the batches of one owner that stand in files of their own; raise if one is damaged."""
+    found: list[Batch] = []
+    for each in files:
+        if each.owner == owner:
+            found += _checked(folder / each.name, _read(folder / each.name), (each.size, each.checksum))
+    return found
 
 
 def _read(path: Path) -> bytes:

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.spark.bringing import Bringer
+from whorl.hosts.spark.bringing import bringer_for
 from whorl.hosts.spark.checkpoint import open_checkpoint
 from whorl.hosts.spark.deployment import Deployment
 from whorl.hosts.spark.epochs import Epochs, Listener
@@ -73,11 +73,13 @@ def start_stream(
         )
         deployment.use(plan)
         checkpoint = checkpoint.fit(deployment)
-        bringer = Bringer(lanes_of(matched, plan), checkpoint.layout, checkpoint.partitions, durable=True)
+        lanes = lanes_of(matched, plan)
+        live = gather(matched, lambda each: bool(each.frame.isStreaming))
+        bringer = bringer_for(live, lanes, checkpoint.layout)
         epochs = Epochs(spark, checkpoint, deployment, bringer, options.listeners, options.snapshot_every)
         if not all(streaming):
-            epochs.take(gather(matched, lambda each: not each.frame.isStreaming), None)
-        live = gather(matched, lambda each: bool(each.frame.isStreaming))
+            still = gather(matched, lambda each: not each.frame.isStreaming)
+            epochs.take(still, None, bringer_for(still, lanes, checkpoint.layout))
         return make(spark, epochs, live, options)
     except BaseException:
         checkpoint.release()

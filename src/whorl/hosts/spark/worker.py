@@ -8,29 +8,38 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
-from pyspark import TaskContext
-
 from whorl.diagnostics.errors import UserError
+from whorl.hosts.routing import routing_place
+from whorl.hosts.spark.arrivals import batches_of
 from whorl.hosts.spark.layout import epoch_of
-from whorl.hosts.spark.protocol import FACTS, IDLE, PROPERTY, ROWS, STEP, TAKE, Reply, Request
+from whorl.hosts.spark.protocol import FACTS, IDLE, ROWS, STEP, TAKE, Brought, Reply, Request
 from whorl.hosts.spark.residents import Resident, resident_for, save_facts, save_state, take_over
 from whorl.hosts.spark.shares import read_share
+from whorl.hosts.spark.taking import current_request, take_in
 from whorl.hosts.spark.view_files import write_changes
+from whorl.kernel.partition import Partition
+from whorl.model.batch import Batch
+from whorl.model.delta import Change
 
+PARTITION = "WHORL_PARTITION"  # of a worker's environment: the partition that it is for
 _TASKS = count(1)  # of this worker process
 
 
 def run_task(numbers: Iterable[int]) -> Iterator[Reply]:
     """Answer the request of the job for the partitions of this task."""
     rest_from_garbage()
-    context = TaskContext.get()
-    assert context is not None, "runs in a task"
-    request = Request.from_json(context.getLocalProperty(PROPERTY) or "")
+    request = current_request()
     for number in numbers:
         yield answer(request, number)
+
+
+def run_fed_task(pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[Reply]:
+    """Answer the request of the job for the partition of this worker; rows come with it, each beside the anchor."""
+    rest_from_garbage()
+    yield answer(current_request(), int(os.environ[PARTITION]), [content for _anchor, content in pairs])
 
 
 def rest_from_garbage() -> None:
@@ -45,7 +54,7 @@ def rest_from_garbage() -> None:
         gc.freeze()
 
 
-def answer(request: Request, number: int) -> Reply:
+def answer(request: Request, number: int, contents: Sequence[bytes] = ()) -> Reply:
     """Do what is asked for one partition."""
     if request.do == IDLE:
         return Reply(number, os.getpid())
@@ -55,7 +64,7 @@ def answer(request: Request, number: int) -> Reply:
             return Reply(number, os.getpid())
         resident = resident_for(request, number)
         if request.do == STEP:
-            return _step(request, resident)
+            return _step(request, resident, contents)
         partition = resident.partition
         if request.do == ROWS:
             name = next(each.relation for each in partition.plan.outputs if each.name == request.view)
@@ -68,21 +77,34 @@ def answer(request: Request, number: int) -> Reply:
         return Reply(number, os.getpid(), error=error)
 
 
-def _step(request: Request, resident: Resident) -> Reply:
+def _step(request: Request, resident: Resident, contents: Sequence[bytes]) -> Reply:
     if resident.prepared is not None:
         return resident.prepared[1]
     if request.save:
         save_state(request, resident.partition, request.history[-1])
     partition = resident.partition
-    time, batches = read_share(request.layout.entry(request.entry), partition.number)
+    time, batches, brought = _input(request, partition, contents)
     result = partition.prepare((), time, batches, decode=request.emit == "rows")
     try:
-        reply = _reply(resident, result=result, changed=_emit(request, resident))
+        reply = _reply(resident, result=result, changed=_emit(request, resident), brought=brought)
     except BaseException:
         partition.roll_back()
         raise
     resident.prepared = (request.entry, reply)
     return reply
+
+
+def _input(
+    request: Request, partition: Partition, contents: Sequence[bytes]
+) -> tuple[int | None, list[Batch], Brought | None]:
+    """Return the event time and the batches of an epoch: from the log, or from what came with the job."""
+    if request.fed is None:
+        return *read_share(request.layout.entry(request.entry), partition.number), None
+    program = partition.plan.logical.program
+    facts = [Change(fact.relation, fact.row, 1) for fact in program.facts] if request.fed.facts else []
+    places = {relation.name: routing_place(partition.plan, relation.name) for relation in program.base_relations()}
+    batches, brought = take_in(request, partition.number, contents, batches_of(facts), places)
+    return brought.time, batches, brought
 
 
 def _emit(request: Request, resident: Resident) -> dict[str, tuple[int, int]]:
