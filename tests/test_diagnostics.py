@@ -26,6 +26,7 @@ SHOWN_IN = (
     "spark/test_recovery.py",
     "spark/test_run.py",
     "spark/test_why.py",
+    "test_answers.py",
     "test_demo.py",
     "test_exchange.py",
     "test_mqtt.py",

@@ -342,7 +342,7 @@ def test_why_not_bounds_its_work() -> None:
         (['reachable("a"'], 1, "E101"),
         (['reachable("b", "c")', "--output", "no/such/folder"], 1, 'E626 "no/such/folder" cannot be written'),
         (['reachable("b", "c")', "--format", "pdf"], 2, "pdf is none of text, json, dot, svg"),
-        (['reachable("b", "c")', "--format", "svg", "--not"], 2, "what is missing cannot be drawn"),
+        (['reachable("b", "c")', "--format", "svg", "--not"], 2, "only a proof can be drawn"),
         (['reachable("b", "c")', "--input", "link=x.csv"], 2, "not both"),
         (['reachable("b", "c")', "--strategy", "reference"], 2, "keeps nothing to explain"),
     ],

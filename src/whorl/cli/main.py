@@ -248,6 +248,10 @@ def why(
     ] = None,
     epoch: Annotated[int | None, typer.Option("--epoch", metavar="N", help="Stop after this epoch.")] = None,
     missing: Annotated[bool, typer.Option("--not", help="Say why the row is not there.")] = False,
+    proofs: Annotated[bool, typer.Option("--proofs", help="List the sets of facts that it follows from.")] = False,
+    cuts: Annotated[bool, typer.Option("--cuts", help="List the fewest facts whose loss takes it away.")] = False,
+    lifetime: Annotated[bool, typer.Option("--lifetime", help="Say when it expires, and by which fact.")] = False,
+    critical: Annotated[bool, typer.Option("--critical", help="Say what goes with it; ROW is a fact.")] = False,
     form: Annotated[str, typer.Option("--format", metavar="NAME", help="text, json, dot or svg.")] = "text",
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write there, not to standard output.")
@@ -260,11 +264,22 @@ def why(
     from whorl.cli.compiling import load_kernel
 
     load_kernel()
-    from whorl.cli.why import WhyOptions, explain_asked
+    from whorl.cli.why import WhyOptions, explain_asked, one_question
 
     explain_asked(
         WhyOptions(
-            program, row, inputs or [], deltas, epoch, missing, form, output, whole, strategy, functions, checkpoint
+            program,
+            row,
+            inputs or [],
+            deltas,
+            epoch,
+            one_question(missing=missing, proofs=proofs, cuts=cuts, lifetime=lifetime, critical=critical),
+            form,
+            output,
+            whole,
+            strategy,
+            functions,
+            checkpoint,
         )
     )
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 import typer
 
@@ -23,7 +24,7 @@ from whorl.logical.plan import LogicalPlan
 from whorl.model.limits import Limits
 from whorl.model.types import Type
 from whorl.syntax.deltas import parse_deltas
-from whorl.views.absence import WhyNot
+from whorl.views.answering import answer_critical, answer_cuts, answer_lifetime, answer_proofs
 from whorl.views.asking import Asked, parse_asked
 from whorl.views.explaining import explain_missing, explain_row
 from whorl.views.proof import Proof
@@ -32,6 +33,14 @@ from whorl.views.proof_text import LINES, proof_text
 from whorl.views.session import Session
 
 FORMATS = ("text", "json", "dot", "svg")
+_NOT_THERE = "Ask with --not why."
+
+
+class Answer(Protocol):
+    """What there is to say about a row, other than its proof."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as plain data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,7 @@ class WhyOptions:
     inputs: Sequence[str] = ()
     deltas: Path | None = None
     epoch: int | None = None
-    missing: bool = False
+    question: str = "why"
     format: str = "text"
     output: Path | None = None
     whole: bool = False
@@ -55,8 +64,8 @@ class WhyOptions:
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
             _refuse("--format", f"{self.format} is none of {', '.join(FORMATS)}")
-        if self.missing and self.format in ("dot", "svg"):
-            _refuse("--format", "what is missing cannot be drawn; use text or json")
+        if self.question != "why" and self.format in ("dot", "svg"):
+            _refuse("--format", "only a proof can be drawn; use text or json")
         if self.inputs and self.deltas is not None:
             _refuse("--deltas", "give files with --input, or a file of deltas, not both")
         if self.checkpoint is not None and (self.inputs or self.deltas is not None):
@@ -67,6 +76,15 @@ class WhyOptions:
 
 def _refuse(option: str, message: str) -> None:
     raise typer.BadParameter(message, param_hint=option)
+
+
+def one_question(**asked: bool) -> str:
+    """Return the question that is asked; refuse more than one."""
+    chosen = [name for name, wanted in asked.items() if wanted]
+    if len(chosen) > 1:
+        options = [f"--{'not' if name == 'missing' else name}" for name in chosen]
+        _refuse(options[1], f"it does not go with {options[0]}; ask one thing at a time")
+    return chosen[0] if chosen else "why"
 
 
 def explain_asked(options: WhyOptions) -> None:
@@ -137,10 +155,9 @@ def _read(session: Session, inputs: Sequence[str]) -> Iterator[Feed]:
 
 
 def _answer(partitions: Sequence[Partition], asked: Asked, options: WhyOptions) -> str:
-    if options.missing:
-        missing = explain_missing(partitions, asked, hint="Leave out --not to see why.")
-        return _missing_text(missing, options)
-    proof = explain_row(partitions, asked, hint="Ask with --not why.")
+    if options.question != "why":
+        return _answer_text(_other_answer(partitions, asked, options.question), options)
+    proof = explain_row(partitions, asked, hint=_NOT_THERE)
     render: dict[str, Callable[[Proof], str]] = {
         "text": lambda each: proof_text(each, None if options.whole else LINES),
         "json": lambda each: json.dumps(each.to_json(), indent=2, ensure_ascii=False),
@@ -150,8 +167,20 @@ def _answer(partitions: Sequence[Partition], asked: Asked, options: WhyOptions) 
     return render[options.format](proof)
 
 
-def _missing_text(missing: WhyNot, options: WhyOptions) -> str:
-    return json.dumps(missing.to_json(), indent=2, ensure_ascii=False) if options.format == "json" else str(missing)
+def _other_answer(partitions: Sequence[Partition], asked: Asked, question: str) -> Answer:
+    if question == "missing":
+        return explain_missing(partitions, asked, hint="Leave out --not to see why.")
+    if question == "proofs":
+        return answer_proofs(partitions, asked, hint=_NOT_THERE)
+    if question == "cuts":
+        return answer_cuts(partitions, asked, hint=_NOT_THERE)
+    if question == "lifetime":
+        return answer_lifetime(partitions, asked, hint=_NOT_THERE)
+    return answer_critical(partitions, asked, [output.name for output in partitions[0].plan.outputs])
+
+
+def _answer_text(answer: Answer, options: WhyOptions) -> str:
+    return json.dumps(answer.to_json(), indent=2, ensure_ascii=False) if options.format == "json" else str(answer)
 
 
 def _write(text: str, output: Path | None) -> None:

@@ -201,6 +201,7 @@ CATALOGUE: dict[str, Entry] = {
         "Use auto, or one of those that serve it: {served}.",
     ),
     "E403": Entry('"{name}" is no placement', "Known placements: {known}."),
+    "E404": Entry('"{name}" is no way to ship', "Known ways: {known}."),
     # E5: execution
     "E501": Entry('"{name}" has {expected:attribute}, not {found}', "Row: {row}."),
     "E502": Entry('column {position} of "{name}" holds {expected:a}, not {found:a}', "Row: {row}."),
@@ -283,6 +284,16 @@ CATALOGUE: dict[str, Entry] = {
     "E649": Entry(
         "the rows of this session cannot be explained", "Its host keeps none.", "Open it with another strategy."
     ),
+    "E651": Entry(
+        "the cuts of {row} are not known", "Reason: {reason}.", "Ask with --proofs, or critical, which tries one fact."
+    ),
+    "E652": Entry(
+        "{row} follows from too much", "More than {limit} derivations lead to it.", "Ask for one proof with why."
+    ),
+    "E653": Entry(
+        "the smallest cuts of {row} were not found", "Its proofs are too many.", "Ask for some of them with --proofs."
+    ),
+    "E654": Entry('"{name}" takes no facts from outside', "Relations that do: {known}.", "Name one of their facts."),
     # E661: benchmarks
     "E661": Entry('there is no benchmark case "{name}"', "", "{hint}"),
     "E662": Entry('the folder "{path}" for the results cannot be written', "{reason}."),

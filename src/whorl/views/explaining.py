@@ -14,6 +14,7 @@ from whorl.logical.rewrites import rewrite_plan
 from whorl.model.types import Type
 from whorl.model.values import Value, row_key
 from whorl.physical.lower import lower_plan
+from whorl.physical.plan import PhysicalPlan
 from whorl.views.absence import WhyNot, explain_absence
 from whorl.views.asking import Asked, Target, is_computed, locate, resolve
 from whorl.views.proof import Proof
@@ -43,6 +44,17 @@ def ask(view: str, row: Sequence[object], types: Sequence[Type]) -> Asked:
             raise UserError("E645", None, row=row, **facts)
         values.append(None if plain is None else plain[0])
     return Asked(view, tuple(values))
+
+
+def ask_fact(plan: PhysicalPlan, relation: str, row: Sequence[object]) -> Asked:
+    """Return a fact of Python values as a question; a timestamp that is no column may be left out."""
+    known = plan.logical.program.relations.get(relation)
+    if known is None or not known.base:
+        names = [each.name for each in plan.logical.program.base_relations()]
+        raise UserError("E654", None, name=relation, known=", ".join(names) or "none")
+    types = [column.type for column in known.columns]
+    timed = known.lifted and known.timed and isinstance(row, tuple | list) and len(row) == len(types) + 1
+    return ask(relation, row[1:] if timed else row, types)
 
 
 def explain_row(partitions: Sequence[Partition], asked: Asked, *, hint: str) -> Proof:

@@ -34,6 +34,9 @@ from whorl.model.values import storable
 from whorl.oracle.session import Oracle
 from whorl.syntax import ast
 from whorl.syntax.parser import parse_program
+from whorl.views.answering import answer_critical
+from whorl.views.answers import Critical
+from whorl.views.explaining import ask_fact, partitions_of
 from whorl.views.view import Host, View
 
 HostFactory: TypeAlias = Callable[[Compile, Limits], Host]
@@ -181,6 +184,12 @@ class Session:
             hint = suggest(view, self._views) or f"Views: {', '.join(self._views) or 'none'}."
             raise UserError("E601", None, name=view, hint=hint)
         return found
+
+    def critical(self, relation: str, fact: Sequence[object]) -> Critical:
+        """Return what would change in the views if one fact of a base relation went."""
+        self._check_open()
+        partitions = partitions_of(self._host)
+        return answer_critical(partitions, ask_fact(partitions[0].plan, relation, fact), list(self._views))
 
     # Closing
 

@@ -17,8 +17,13 @@ from whorl.model.report import EpochReport
 from whorl.model.types import Type
 from whorl.model.values import Row, row_key
 from whorl.views.absence import WhyNot
-from whorl.views.explaining import ask, explain_missing, explain_row, partitions_of
+from whorl.views.answering import LIMIT, answer_critical, answer_cuts, answer_lifetime, answer_proofs
+from whorl.views.answers import Critical, Cuts, Lifetime, Proofs
+from whorl.views.asking import Asked
+from whorl.views.explaining import ask, ask_fact, explain_missing, explain_row, partitions_of
 from whorl.views.proof import Proof
+
+_NOT_THERE = "Ask why_not instead."
 
 
 class Host(Protocol):
@@ -116,11 +121,31 @@ class View:
 
     def why(self, row: Sequence[object]) -> Proof:
         """Return why a row is in the view; None in the row stands for any value, and the first that fits is taken."""
-        return explain_row(partitions_of(self._host), ask(self.name, row, self.types), hint="Ask why_not instead.")
+        return explain_row(partitions_of(self._host), self._asked(row), hint=_NOT_THERE)
 
     def why_not(self, row: Sequence[object]) -> WhyNot:
         """Return why a row is not in the view; None in the row stands for any value."""
-        return explain_missing(partitions_of(self._host), ask(self.name, row, self.types), hint="Ask why instead.")
+        return explain_missing(partitions_of(self._host), self._asked(row), hint="Ask why instead.")
+
+    def proofs(self, row: Sequence[object], limit: int = LIMIT) -> Proofs:
+        """Return the minimal sets of facts from which a row follows, at most ``limit`` of them."""
+        return answer_proofs(partitions_of(self._host), self._asked(row), limit, hint=_NOT_THERE)
+
+    def cuts(self, row: Sequence[object], limit: int = LIMIT) -> Cuts:
+        """Return the smallest sets of facts whose loss takes a row away, at most ``limit`` of them."""
+        return answer_cuts(partitions_of(self._host), self._asked(row), limit, hint=_NOT_THERE)
+
+    def lifetime(self, row: Sequence[object]) -> Lifetime:
+        """Return until when a row holds if nothing arrives or is deleted, and the facts that bound it."""
+        return answer_lifetime(partitions_of(self._host), self._asked(row), hint=_NOT_THERE)
+
+    def critical(self, relation: str, fact: Sequence[object]) -> Critical:
+        """Return what would change in the view if one fact of a base relation went."""
+        partitions = partitions_of(self._host)
+        return answer_critical(partitions, ask_fact(partitions[0].plan, relation, fact), [self.name])
+
+    def _asked(self, row: Sequence[object]) -> Asked:
+        return ask(self.name, row, self.types)
 
     def changes(self) -> Delta:
         """Return what the last commit did to the view."""

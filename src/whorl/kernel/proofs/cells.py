@@ -21,7 +21,9 @@ _SORTED = 20_000  # of more contributions, the first that came are named, and no
 class CellsFinder:
     """Finds what the cells of one relation are made of."""
 
-    def __init__(self, stratum: PhysicalStratum, rows: Rows) -> None:
+    def __init__(self, stratum: PhysicalStratum, rows: Rows, contributions: int = CONTRIBUTIONS) -> None:
+        """Name at most so many ``contributions`` of one column."""
+        self._most = contributions
         self._cells = stratum.cells
         self._rows = rows
         self._state: State = rows.state
@@ -50,8 +52,8 @@ class CellsFinder:
         if total <= _SORTED:
             keys = [(name, number) for name, numbers in found for number in self._in_order(name, numbers)]
         else:
-            keys = [(name, number) for name, numbers in found for number in numbers[:CONTRIBUTIONS].tolist()]
-        return keys[:CONTRIBUTIONS], max(0, total - CONTRIBUTIONS)
+            keys = [(name, number) for name, numbers in found for number in numbers[: self._most].tolist()]
+        return keys[: self._most], max(0, total - self._most)
 
     def _in_order(self, name: str, numbers: Ints) -> list[int]:
         rows = self._rows.decode(name, numbers.tolist())

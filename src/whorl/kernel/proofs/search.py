@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from whorl.kernel.partition import Partition
-from whorl.kernel.proofs.cells import CellsFinder
+from whorl.kernel.proofs.cells import CONTRIBUTIONS, CellsFinder
 from whorl.kernel.proofs.derivations import (
     Derivation,
     Finder,
@@ -43,8 +43,10 @@ class TooMany(Exception):
 class Derivations:
     """The derivations of all rows of a partition, by whoever knows them."""
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, contributions: int = CONTRIBUTIONS) -> None:
+        """Name at most so many ``contributions`` of an aggregate that the kernel keeps."""
         self.partition = partition
+        self._contributions = contributions
         self.rows = Rows(partition)
         self._strata: dict[str, PhysicalStratum | None] = {**strata_by_relation(partition)}
         self._hidden = hidden_relations(partition)
@@ -89,7 +91,7 @@ class Derivations:
 
     def _build(self, stratum: PhysicalStratum) -> Finder:
         if stratum.kind == "cells":
-            return CellsFinder(stratum, self.rows)
+            return CellsFinder(stratum, self.rows, self._contributions)
         if stratum.kind in ("rows", "best"):
             return RuleFinder(plain_rules(stratum, self.partition), self.partition.state, self._hidden)
         return Evaluated(stratum, self.partition, self.rows, self._hidden)
