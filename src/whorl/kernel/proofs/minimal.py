@@ -8,6 +8,7 @@ that is found is robbed of one fact after the other, until no proof avoids all t
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from whorl.kernel.proofs.ancestry import Ancestry, Builder, Leaves
 _FACTS = 200  # of a graph that may become a diagram
 _NODES = 20_000  # of that diagram
 _TRIALS = 1_000  # proofs that are looked for
+_IDLE = 30  # attempts in a row that may bring no other proof
 _STEPS = 300_000  # of the search for sets that hit
 
 
@@ -99,37 +101,53 @@ class _Proofs:
         self._builder = Builder(ancestry)
         self._found: dict[Leaves, None] = {}
         self._cuts: list[Leaves] = []  # without them there is no proof
+        self._trials = 0
 
     def some(self, limit: int) -> Found:
         """Return minimal proofs: all of them, or as many as wanted."""
+        luck = random.Random(0)  # the same question has the same answer
+        idle = 0
+        while idle < _IDLE and len(self._found) <= limit and self._trials < _TRIALS:
+            before = len(self._found)
+            self._dive(luck)
+            idle = 0 if len(self._found) > before else idle + 1
+        complete = idle == _IDLE and self._exhaust(limit)
+        found = sorted(self._found, key=lambda each: (len(each), sorted(each)))
+        return Found(tuple(found[:limit]), complete=complete and len(found) <= limit)
+
+    def _proof(self, gone: Leaves) -> Leaves | None:
+        """Look for a proof without some facts, and keep it."""
+        if any(cut <= gone for cut in self._cuts):
+            return None
+        self._trials += 1
+        proof = self._builder.without(gone)
+        if proof is None:
+            self._cuts.append(gone)
+        else:
+            self._found[proof] = None
+        return proof
+
+    def _dive(self, luck: random.Random) -> None:
+        """Take one fact of each proof away before the next is looked for, until there is none: all of them differ."""
+        gone: Leaves = frozenset()
+        while (proof := self._proof(gone)) is not None and proof:
+            gone |= {luck.choice(sorted(proof))}
+
+    def _exhaust(self, limit: int) -> bool:
+        """Take facts away in every way that leaves no proof; tell whether that came to an end."""
         stack: list[Leaves] = [frozenset()]
         seen: set[Leaves] = {frozenset()}
-        trials = 0
-        while stack:  # the last first: the more is gone, the less of what is found is known
+        while stack:
             gone = stack.pop()
-            if any(cut <= gone for cut in self._cuts):
-                continue
-            proof = next((each for each in self._found if not each & gone), None)
-            if proof is None:
-                trials += 1
-                proof = self._builder.without(gone)
-                if proof is None:
-                    self._cuts.append(gone)
-                    continue
-                if len(self._found) == limit or trials > _TRIALS:
-                    return self._result(complete=False)
-                self._found[proof] = None
-            for leaf in sorted(proof):
+            proof = next((each for each in self._found if not each & gone), None) or self._proof(gone)
+            if len(self._found) > limit or self._trials > _TRIALS or len(seen) > _TRIALS:
+                return False
+            for leaf in sorted(proof or ()):
                 more = gone | {leaf}
                 if more not in seen:
                     seen.add(more)
                     stack.append(more)
-            if len(seen) > _STEPS:
-                return self._result(complete=False)
-        return self._result(complete=True)
-
-    def _result(self, *, complete: bool) -> Found:
-        return Found(tuple(sorted(self._found, key=lambda each: (len(each), sorted(each)))), complete=complete)
+        return True
 
 
 class _Cuts:
