@@ -59,6 +59,10 @@ def test_a_running_query_explains_its_rows(spark: Any, tmp_path: Path) -> None:
             query.processAllAvailable()
             oracle.commit(Epoch(number, tuple(links(rows))))
             check_proofs(query, oracle)
+        assert [len(each) for each in query.proofs("reachable", ("a", "c")).sets] == [2]
+        assert len(query.cuts("reachable", ("a", "c")).sets) == 2
+        assert query.lifetime("reachable", ("a", "c")).until is None
+        assert query.critical("link", ("d", "e")).deltas == {"reachable": whorl.Delta((), (("d", "e"),))}
         with pytest.raises(whorl.UserError) as refused:
             query.why("reach", ("a", "b"))
         assert refused.value.code == "E601"

@@ -23,7 +23,10 @@ from whorl.hosts.spark.view_frames import find_output
 from whorl.kernel.partition import Partition
 from whorl.model.limits import Limits
 from whorl.views.absence import WhyNot
-from whorl.views.explaining import ask, explain_missing, explain_row
+from whorl.views.answering import LIMIT, answer_critical, answer_cuts, answer_lifetime, answer_proofs
+from whorl.views.answers import Critical, Cuts, Lifetime, Proofs
+from whorl.views.asking import Asked
+from whorl.views.explaining import ask, ask_fact, explain_missing, explain_row
 from whorl.views.proof import Proof
 from whorl.views.session import declared_names, read_functions
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from whorl.views.session import Functions
 
 CONSOLE = "console"
+_NOT_THERE = "Ask why_not instead."
 
 
 def evaluate(
@@ -111,13 +115,31 @@ class MaintainedQuery(StreamQuery):
 
     def why(self, view: str, row: Sequence[object]) -> Proof:
         """Return why a row is in a view as of the last epoch that counts; None in the row stands for any value."""
-        asked = ask(view, row, find_output(self.plan, view).types)
-        return explain_row(self._state(), asked, hint="Ask why_not instead.")
+        return explain_row(self._state(), self._asked(view, row), hint=_NOT_THERE)
 
     def why_not(self, view: str, row: Sequence[object]) -> WhyNot:
         """Return why a row is not in a view; None in the row stands for any value."""
-        asked = ask(view, row, find_output(self.plan, view).types)
-        return explain_missing(self._state(), asked, hint="Ask why instead.")
+        return explain_missing(self._state(), self._asked(view, row), hint="Ask why instead.")
+
+    def proofs(self, view: str, row: Sequence[object], limit: int = LIMIT) -> Proofs:
+        """Return the minimal sets of facts from which a row follows, at most ``limit`` of them."""
+        return answer_proofs(self._state(), self._asked(view, row), limit, hint=_NOT_THERE)
+
+    def cuts(self, view: str, row: Sequence[object], limit: int = LIMIT) -> Cuts:
+        """Return the smallest sets of facts whose loss takes a row away, at most ``limit`` of them."""
+        return answer_cuts(self._state(), self._asked(view, row), limit, hint=_NOT_THERE)
+
+    def lifetime(self, view: str, row: Sequence[object]) -> Lifetime:
+        """Return until when a row holds if nothing arrives or is deleted, and the facts that bound it."""
+        return answer_lifetime(self._state(), self._asked(view, row), hint=_NOT_THERE)
+
+    def critical(self, relation: str, fact: Sequence[object]) -> Critical:
+        """Return what would change in the views if one fact of a base relation went."""
+        asked = ask_fact(self._epochs.deployment.plan, relation, fact)
+        return answer_critical(self._state(), asked, list(self.views))
+
+    def _asked(self, view: str, row: Sequence[object]) -> Asked:
+        return ask(view, row, find_output(self.plan, view).types)
 
     def _state(self) -> list[Partition]:
         deployment = self._epochs.deployment
