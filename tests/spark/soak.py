@@ -150,8 +150,10 @@ def soak(folder: Path, minutes: float, say: Callable[[str], None]) -> tuple[Chec
     query = whorl.stream(
         spark, PROGRAM, frames(spark), checkpoint=checker.checkpoint, partitions=2, on_epoch=checker, snapshot_every=50
     )
+    while query.epoch < 1:  # processes start, and the first epoch waits for them
+        query.awaitTermination(0.1)
     started = said = time.monotonic()
-    seen = 0
+    seen = 1
     while time.monotonic() - started < minutes * 60 and checker.difference is None:
         query.awaitTermination(0.02)
         if query.epoch > seen and query.report is not None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from whorl.hosts.spark.arrivals import Arrived, latest, read_arrivals, split_batches
+from whorl.hosts.spark.ending import end_quietly
 from whorl.hosts.spark.files import checksum, write_file
 from whorl.hosts.spark.lanes import Lane
 from whorl.hosts.spark.layout import Layout, epoch_of
@@ -110,6 +111,7 @@ def _put_together(notes: Sequence[Brought]) -> Brought:
 
 def route_rows(contents: Iterable[bytes]) -> Iterator[Brought]:
     """Check and route the rows of one task; write a share for each partition, and yield a note on them."""
+    end_quietly()
     request, context = current_request(), TaskContext.get()
     assert request.fed is not None, "rows come with the job"
     assert context is not None, "runs in a task"
