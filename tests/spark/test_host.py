@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +136,16 @@ def test_old_entries_go_when_states_are_saved(spark: Any, monkeypatch: pytest.Mo
     del session
     gc.collect()
     assert not folder.exists(), "it goes with the session"
+
+
+def test_a_worker_whose_connection_is_closed_ends_without_a_word() -> None:
+    lines = [
+        "import os, socket",
+        "from whorl.hosts.spark.ending import end_quietly",
+        "end_quietly()",
+        "ours, theirs = socket.socketpair()",
+        "theirs.close()",
+        "os.fdopen(ours.fileno(), 'wb').write(b'x' * 100_000)",
+    ]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGPIPE, "", "")
