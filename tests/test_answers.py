@@ -348,6 +348,31 @@ def test_the_command_line_prints_what_python_says(files: list[str], question: st
     assert json.loads(plain.out) == answer.to_json()
 
 
+def test_the_facts_that_took_a_row_along(tmp_path: Path) -> None:
+    program, deltas = tmp_path / "net.dl", tmp_path / "net.deltas"
+    program.write_text(f"{WINDOW} RELATION closed(X: Integer). open(T, X, Y) :- reachable(T, X, Y), not closed(Y).")
+    deltas.write_text(
+        "@1 time=5\n+link(1, 1, 2)\n+link(2, 2, 3)\n+link(3, 1, 3)\n+link(5, 3, 4)\n+link(5, 7, 8)\n"
+        "@2 time=6\n-link(3, 1, 3)\n@3 time=11\n@4 time=12\n+closed(4)\n"
+    )
+
+    def gone(row: str, *more: str) -> str:
+        told = run("why", str(program), row, "--deltas", str(deltas), "--gone", *more)
+        return told.out or told.err
+
+    assert gone("open(1, 3)") == "open(1, 3) went in epoch 3, at 11.\n  link(1, 2) expired at 11\n"
+    assert gone("open(2, 3)") == "open(2, 3) went in epoch 4, at 12.\n  link(2, 3) expired at 12\n"
+    assert gone("link(1, 3)") == "link(1, 3) went in epoch 2, at 6.\n  link(1, 3) was deleted\n"
+    assert gone("open(3, 4)").startswith("open(3, 4) went in epoch 4, at 12.\nopen(3, 4) is not there.\n")
+    assert "fails  not closed(4): closed(4) is there" in gone("open(3, 4)")
+    lost = [{"relation": "link", "row": [1, 2], "until": 11, "how": "expired at 11"}]
+    plain = {"row": "open(1, 3)", "epoch": 3, "time": 11, "lost": lost}
+    assert json.loads(gone("open(1, 3)", "--format", "json")) == plain
+    assert gone("open(7, 8)").startswith("E648 open(7, 8) is there\n")
+    assert gone("open(8, 7)").startswith("E655 open(8, 7) was never there\n")
+    assert gone("open(1, 3)", "--epoch", "2").startswith("E648 open(1, 3) is there\n")
+
+
 def test_one_question_at_a_time(files: list[str]) -> None:
     both = run("why", files[0], "reachable(1, 3)", "--deltas", files[1], "--cuts", "--proofs")
     assert both.code == 2

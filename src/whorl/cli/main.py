@@ -252,6 +252,7 @@ def why(
     cuts: Annotated[bool, typer.Option("--cuts", help="List the fewest facts whose loss takes it away.")] = False,
     lifetime: Annotated[bool, typer.Option("--lifetime", help="Say when it expires, and by which fact.")] = False,
     critical: Annotated[bool, typer.Option("--critical", help="Say what goes with it; ROW is a fact.")] = False,
+    gone: Annotated[bool, typer.Option("--gone", help="Say which facts took it along when it vanished.")] = False,
     form: Annotated[str, typer.Option("--format", metavar="NAME", help="text, json, dot or svg.")] = "text",
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write there, not to standard output.")
@@ -273,7 +274,7 @@ def why(
             inputs or [],
             deltas,
             epoch,
-            one_question(missing=missing, proofs=proofs, cuts=cuts, lifetime=lifetime, critical=critical),
+            one_question(missing=missing, proofs=proofs, cuts=cuts, lifetime=lifetime, critical=critical, gone=gone),
             form,
             output,
             whole,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -26,14 +27,16 @@ from whorl.model.types import Type
 from whorl.syntax.deltas import parse_deltas
 from whorl.views.answering import answer_critical, answer_cuts, answer_lifetime, answer_proofs
 from whorl.views.asking import Asked, parse_asked
-from whorl.views.explaining import explain_missing, explain_row
+from whorl.views.explaining import RESTRICTING, explain_missing, explain_row
 from whorl.views.proof import Proof
 from whorl.views.proof_drawing import BOXES, proof_dot, proof_svg
 from whorl.views.proof_text import LINES, proof_text
 from whorl.views.session import Session
+from whorl.views.vanished import Vanished, explain_vanished, is_there
 
 FORMATS = ("text", "json", "dot", "svg")
 _NOT_THERE = "Ask with --not why."
+After = Callable[[InProcess, int], None]  # called with the number of each epoch that was taken
 
 
 class Answer(Protocol):
@@ -70,6 +73,8 @@ class WhyOptions:
             _refuse("--deltas", "give files with --input, or a file of deltas, not both")
         if self.checkpoint is not None and (self.inputs or self.deltas is not None):
             _refuse("--checkpoint", "its state is all there is; leave --input and --deltas out")
+        if self.question == "gone" and self.checkpoint is not None:
+            _refuse("--gone", "a checkpoint has the last epochs only; give the changes with --input or --deltas")
         if self.strategy == "reference":
             _refuse("--strategy", "the reference evaluator keeps nothing to explain; use another strategy")
 
@@ -93,18 +98,48 @@ def explain_asked(options: WhyOptions) -> None:
     source, functions = read_source(options.program), load_functions(options.functions)
 
     def compile_plan(types: DataTypes) -> LogicalPlan:
-        return compile_program(source, functions, types)
+        without = RESTRICTING if options.question == "gone" else ()
+        return compile_program(source, functions, types, without)
 
+    def bring_to(last: int | None, after: After) -> Sequence[Partition]:
+        host = InProcess(compile_plan, options.limits, options.strategy)
+        if options.deltas is not None:
+            _replay(host, read_source(options.deltas), last, after)
+        else:
+            _load(Session(source, host), host, options.inputs, last, after)
+        return host.partitions
+
+    if options.question == "gone":
+        _write(_answer_text(_find_vanished(bring_to, asked, options.epoch), options), options.output)
+        return
     if options.checkpoint is not None:
         partitions: Sequence[Partition] = [_read_checkpoint(options.checkpoint, compile_plan, options)]
     else:
-        host = InProcess(compile_plan, options.limits, options.strategy)
-        if options.deltas is not None:
-            _replay(host, read_source(options.deltas), options.epoch)
-        else:
-            _load(Session(source, host), options)
-        partitions = host.partitions
+        partitions = bring_to(options.epoch, lambda _host, _number: None)
     _write(_answer(partitions, asked, options), options.output)
+
+
+def _find_vanished(
+    bring_to: Callable[[int | None, After], Sequence[Partition]], asked: Asked, last: int | None
+) -> Vanished:
+    """Go through the epochs for the last that took a row away, then to the states before and after it."""
+    seen: list[tuple[int, int | None, bool]] = []
+
+    def look(host: InProcess, number: int) -> None:
+        seen.append((number, host.time, is_there(host.partitions, asked)))
+
+    bring_to(last, look)
+    if seen and seen[-1][2]:
+        raise UserError("E648", None, row=asked, hint="Leave out --gone to see why.")
+    turns = [(old[0], new) for old, new in pairwise(seen) if old[2] and not new[2]]
+    if not turns:
+        raise UserError("E655", None, row=asked, epoch=seen[-1][0] if seen else 0)
+    before, (number, time, _there) = turns[-1]
+
+    def pass_by(_host: InProcess, _number: int) -> None:
+        return
+
+    return explain_vanished(bring_to(before, pass_by), bring_to(number, pass_by), asked, number, time)
 
 
 def _read_checkpoint(folder: Path, compile_plan: Compile, options: WhyOptions) -> Partition:
@@ -115,7 +150,7 @@ def _read_checkpoint(folder: Path, compile_plan: Compile, options: WhyOptions) -
     return read_state(folder, compile_plan, options.limits, options.strategy, options.epoch)
 
 
-def _replay(host: InProcess, deltas: Source, last: int | None) -> None:
+def _replay(host: InProcess, deltas: Source, last: int | None, after: After) -> None:
     for epoch in parse_deltas(deltas):
         if last is not None and epoch.number > last:
             break
@@ -126,16 +161,17 @@ def _replay(host: InProcess, deltas: Source, last: int | None) -> None:
                 error.epoch = epoch.number
                 error.span = error.span or line_span(deltas, error.line or epoch.line)
             raise
+        after(host, epoch.number)
 
 
-def _load(session: Session, options: WhyOptions) -> None:
-    cuts = cut_by_number(list(_read(session, options.inputs)))
-    for cut in cuts:
-        if options.epoch is not None and cut.number > options.epoch:
+def _load(session: Session, host: InProcess, inputs: Sequence[str], last: int | None, after: After) -> None:
+    for cut in cut_by_number(list(_read(session, inputs))):
+        if last is not None and cut.number > last:
             break
         for batch in cut.batches():
             session.take(batch)
         session.commit(cut.time, number=cut.number)
+        after(host, cut.number)
 
 
 def _read(session: Session, inputs: Sequence[str]) -> Iterator[Feed]:

@@ -294,6 +294,7 @@ CATALOGUE: dict[str, Entry] = {
         "the smallest cuts of {row} were not found", "Its proofs are too many.", "Ask for some of them with --proofs."
     ),
     "E654": Entry('"{name}" takes no facts from outside', "Relations that do: {known}.", "Name one of their facts."),
+    "E655": Entry("{row} was never there", "No epoch up to {epoch} has it.", "Ask with --not why."),
     # E661: benchmarks
     "E661": Entry('there is no benchmark case "{name}"', "", "{hint}"),
     "E662": Entry('the folder "{path}" for the results cannot be written', "{reason}."),

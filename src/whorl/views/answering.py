@@ -26,7 +26,7 @@ LIMIT = 100  # sets that are shown unless more are asked for
 
 def answer_proofs(partitions: Sequence[Partition], asked: Asked, limit: int = LIMIT, *, hint: str) -> Proofs:
     """Return the minimal proofs of a row; raise with a ``hint`` if it is not there."""
-    question = _Question(partitions, asked, hint)
+    question = Question(partitions, asked, hint)
     found = minimal_proofs(question.ancestry, limit)
     if found.sets or not found.complete:
         return Proofs(question.row, question.sets(found), found.complete)
@@ -37,7 +37,7 @@ def answer_proofs(partitions: Sequence[Partition], asked: Asked, limit: int = LI
 
 def answer_cuts(partitions: Sequence[Partition], asked: Asked, limit: int = LIMIT, *, hint: str) -> Cuts:
     """Return the smallest sets of facts whose loss takes a row away; refuse where the rows alive do not tell."""
-    question = _Question(partitions, asked, hint)
+    question = Question(partitions, asked, hint)
     reason = why_inexact(question.partition, question.key[0])
     if reason is not None:
         raise UserError("E651", None, row=question.row, reason=reason)
@@ -50,7 +50,7 @@ def answer_cuts(partitions: Sequence[Partition], asked: Asked, limit: int = LIMI
 
 def answer_lifetime(partitions: Sequence[Partition], asked: Asked, *, hint: str) -> Lifetime:
     """Return until when a row holds if nothing arrives or is deleted."""
-    question = _Question(partitions, asked, hint)
+    question = Question(partitions, asked, hint)
     ancestry, exact = question.ancestry, why_inexact(question.partition, question.key[0]) is None
     life = longest_life(ancestry, question.end)
     if life is None:  # a value was improved through itself: its proof bounds it from below
@@ -61,13 +61,13 @@ def answer_lifetime(partitions: Sequence[Partition], asked: Asked, *, hint: str)
     return _lifetime(question, life[0], [ancestry.keys[leaf] for leaf in life[1]], exact=exact)
 
 
-def _lifetime(question: _Question, until: float, bounds: Sequence[Key], *, exact: bool) -> Lifetime:
+def _lifetime(question: Question, until: float, bounds: Sequence[Key], *, exact: bool) -> Lifetime:
     if math.isinf(until):
         return Lifetime(question.row, None, (), exact)
     return Lifetime(question.row, int(until), question.facts(bounds), exact)
 
 
-class _Question:
+class Question:
     """A row that is asked about: where it is, and all it follows from."""
 
     def __init__(self, partitions: Sequence[Partition], asked: Asked, hint: str) -> None:

@@ -20,7 +20,7 @@ from whorl.views.asking import Asked, Target, is_computed, locate, resolve
 from whorl.views.proof import Proof
 from whorl.views.proving import prove
 
-_RESTRICTING = ("magic_sets", "drop_unused")  # rewrites after which some rows are not computed
+RESTRICTING = ("magic_sets", "drop_unused")  # rewrites after which some rows are not computed
 
 
 def partitions_of(host: object) -> Sequence[Partition]:
@@ -92,7 +92,7 @@ def _find(partitions: Sequence[Partition], asked: Asked) -> tuple[Partition, Tar
 def full_partition(partitions: Sequence[Partition]) -> Partition:
     """Return a partition that computes every relation in full, from the same facts."""
     first = partitions[0]
-    logical = rewrite_plan(lower_program(first.plan.logical.program), _RESTRICTING)
+    logical = rewrite_plan(lower_program(first.plan.logical.program), RESTRICTING)
     plan = lower_plan(logical)
     if len(partitions) == 1:
         return Partition(plan, first.limits, first)
