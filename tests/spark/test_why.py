@@ -110,9 +110,9 @@ def ask(folder: Path, row: str, capsys: pytest.CaptureFixture[str], **options: A
 def test_a_folder_answers_for_each_epoch_that_it_keeps(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(ask(kept, 'reachable("a", "c")', capsys, format="json"))
     assert told == json.loads(ask(kept, 'reachable("a", "c")', capsys, format="json", epoch=4))
-    assert "reachable(a, d)" in ask(kept, 'reachable("a", "d")', capsys, missing=True).replace('"', "")
+    assert "reachable(a, d)" in ask(kept, 'reachable("a", "d")', capsys, question="missing").replace('"', "")
     assert 'link("b", "c")' in ask(kept, 'reachable("a", "c")', capsys, epoch=2)
-    assert 'fails  reachable("b", "c")' in ask(kept, 'reachable("a", "c")', capsys, epoch=3, missing=True)
+    assert 'fails  reachable("b", "c")' in ask(kept, 'reachable("a", "c")', capsys, epoch=3, question="missing")
 
 
 def test_folders_and_epochs_that_cannot_be_asked(kept: Path, tmp_path: Path) -> None:
