@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import whorl
 from tests.spark.feeding import EPOCHS, REACH, Feed, reference, rows_of
 from whorl.hosts.spark import bringing
 from whorl.hosts.spark.deployment import Deployment, Stepped
+from whorl.hosts.spark.garbage import Rest
 from whorl.model.delta import Change
 
 pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
@@ -25,9 +27,34 @@ def test_workers_do_not_look_through_the_kernel_after_every_task(spark: Any) -> 
 
     session = whorl.open("found(Y) :- start(X), Y = resting(X).", host=whorl.SparkHost(spark), functions=[resting])
     session.insert("start", [(0,)])
+    session.commit()
+    session.insert("start", [(1,)])
     ((found,),) = session.commit()["found"].inserted
     assert isinstance(found, int)
     assert found > 10_000
+
+
+def test_a_partition_that_goes_is_garbage_like_any_other() -> None:
+    class Cycle:
+        def __init__(self) -> None:
+            self.own = self
+
+    rest, kept = Rest(), Cycle()
+    seen = weakref.ref(kept)
+    gc.collect()
+    try:
+        rest.begin()
+        del kept
+        gc.collect()
+        assert seen() is not None, "the collector does not see it"
+        rest.end()
+        gc.collect()
+        assert seen() is None
+        assert gc.get_freeze_count() == 0
+        rest.begin()
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 CHEAPEST = """

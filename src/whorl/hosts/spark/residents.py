@@ -20,6 +20,7 @@ from uuid import uuid4
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.moving import place_share
 from whorl.hosts.spark.files import sync_folder
+from whorl.hosts.spark.garbage import REST
 from whorl.hosts.spark.layout import START
 from whorl.hosts.spark.protocol import Reply, Request
 from whorl.hosts.spark.rebuilding import Written, read_facts, rebuild
@@ -85,16 +86,21 @@ def resident_for(request: Request, number: int) -> Resident:
                 found.catch_up(request)
                 return found
         except BaseException:
-            del _RESIDENTS[key]
+            _forget(key)
             raise
-    _RESIDENTS.pop(key, None)
+    _forget(key)
     found = _restore(request, number)
     _RESIDENTS[key] = found
     while len({deployment for deployment, _number in _RESIDENTS}) > _MOST:
         oldest = next(iter(_RESIDENTS))[0]
         for each in [each for each in _RESIDENTS if each[0] == oldest]:
-            del _RESIDENTS[each]
+            _forget(each)
     return found
+
+
+def _forget(key: tuple[str, int]) -> None:
+    if _RESIDENTS.pop(key, None) is not None:
+        REST.end()
 
 
 def _restore(request: Request, number: int) -> Resident:

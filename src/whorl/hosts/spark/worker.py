@@ -6,14 +6,14 @@ either way. So a task that is tried again, or twice at a time, does no harm.
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
 
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.routing import routing_place
 from whorl.hosts.spark.arrivals import batches_of
+from whorl.hosts.spark.ending import end_quietly
+from whorl.hosts.spark.garbage import REST
 from whorl.hosts.spark.layout import epoch_of
 from whorl.hosts.spark.protocol import FACTS, IDLE, ROWS, STEP, TAKE, Brought, Reply, Request
 from whorl.hosts.spark.residents import Resident, resident_for, save_facts, save_state, take_over
@@ -25,12 +25,12 @@ from whorl.model.batch import Batch
 from whorl.model.delta import Change
 
 PARTITION = "WHORL_PARTITION"  # of a worker's environment: the partition that it is for
-_TASKS = count(1)  # of this worker process
 
 
 def run_task(numbers: Iterable[int]) -> Iterator[Reply]:
     """Answer the request of the job for the partitions of this task."""
-    rest_from_garbage()
+    REST.begin()
+    end_quietly()
     request = current_request()
     for number in numbers:
         yield answer(request, number)
@@ -38,20 +38,9 @@ def run_task(numbers: Iterable[int]) -> Iterator[Reply]:
 
 def run_fed_task(pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[Reply]:
     """Answer the request of the job for the partition of this worker; rows come with it, each beside the anchor."""
-    rest_from_garbage()
+    REST.begin()
+    end_quietly()
     yield answer(current_request(), int(os.environ[PARTITION]), [content for _anchor, content in pairs])
-
-
-def rest_from_garbage() -> None:
-    """Let the collector pass over what is here for good; called when a task begins.
-
-    Spark's workers look through all their objects after every task, and the compiled kernel alone has so many that this
-    takes longer than a small epoch. What is alive now survived that look, so no garbage is kept; it happens less and
-    less often, for a worker soon has all it needs.
-    """
-    number = next(_TASKS)
-    if number & (number - 1) == 0:
-        gc.freeze()
 
 
 def answer(request: Request, number: int, contents: Sequence[bytes] = ()) -> Reply:
