@@ -384,7 +384,9 @@ CATALOGUE: dict[str, Entry] = {
         '"{path}" is no folder to follow', 'It is the input for "{name}".', "Give a folder that files come into."
     ),
     "E819": Entry(
-        'the folder "{path}" holds no checkpoint', "", "Name a folder that whorl.stream or whorl run --follow has written."
+        'the folder "{path}" holds no checkpoint',
+        "",
+        "Name a folder that whorl.stream or whorl run --follow has written.",
     ),
     "E820": Entry('the folder "{path}" for the state cannot be written', "{reason}."),
     "E821": Entry(
