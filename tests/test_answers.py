@@ -16,11 +16,23 @@ from hypothesis import strategies as st
 
 import whorl
 from tests.command_line import whorl as run
+from tests.generators import PLAIN, WINDOWED, GeneratedProgram, cases
 from whorl.diagnostics.errors import UserError
+from whorl.diagnostics.source import Source
+from whorl.hosts.inprocess import InProcess
 from whorl.kernel.proofs import ancestry, minimal
 from whorl.kernel.proofs.ancestry import Ancestry
+from whorl.logical.compile import compile_program
+from whorl.model.delta import Epoch, difference
+from whorl.model.limits import Limits
+from whorl.model.values import Row as Plain
+from whorl.model.values import row_key
+from whorl.oracle.model import evaluate_plan
+from whorl.oracle.session import Oracle
 from whorl.physical.strategies import STRATEGIES
+from whorl.views.answering import answer_critical, answer_cuts
 from whorl.views.answers import Facts
+from whorl.views.asking import Asked
 from whorl.views.session import Session
 
 Row = tuple[object, ...]
@@ -164,6 +176,44 @@ def test_what_is_critical_goes_and_the_question_leaves_no_trace(
         session.delete("link", [fact])
         session.commit()
         assert set(session[name].rows()) == view(frozenset(left))
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=st.one_of(cases(PLAIN), cases(WINDOWED)))
+def test_answers_about_random_programs_hold(case: tuple[GeneratedProgram, tuple[Epoch, ...]]) -> None:
+    """Whatever is not refused is so, by the reference evaluator: each cut takes the row, and no smaller set does."""
+    program, epochs = case
+    source = Source("generated", program.text)
+    oracle = Oracle(lambda types: compile_program(source, data_types=types))
+    kernel = InProcess(lambda types: compile_program(source, data_types=types))
+    for epoch in epochs:
+        try:
+            oracle.commit(epoch)
+        except UserError:
+            return
+        kernel.commit(epoch)
+    facts = [(name, row) for name, base in oracle._base.items() for row in sorted(base.visible, key=row_key)]
+    for output in oracle.plan.outputs:
+        for row in sorted(oracle.rows(output.name), key=row_key)[:2]:
+            try:
+                cuts = answer_cuts(kernel.partitions, Asked(output.name, row), hint="")
+            except UserError as refused:
+                assert refused.code == "E651"
+                continue
+            named = [{(fact.relation, fact.row) for fact in cut} for cut in cuts]
+            assert all(row not in _without(oracle, cut)[output.name] for cut in named[:3])
+            for fact in facts:
+                assert (row not in _without(oracle, {fact})[output.name]) is ({fact} in named)
+    for fact in facts[:2]:
+        after = _without(oracle, {fact})
+        deltas = answer_critical(kernel.partitions, Asked(*fact), after).deltas
+        assert deltas == {view: d for view, rows in after.items() if (d := difference(oracle.rows(view), rows))}
+
+
+def _without(oracle: Oracle, gone: set[tuple[str, Plain]]) -> dict[str, set[Plain]]:
+    """Return all views, were some facts not there."""
+    left = {name: {row for row in base.visible if (name, row) not in gone} for name, base in oracle._base.items()}
+    return evaluate_plan(oracle.plan, left, Limits())
 
 
 WINDOW = """
