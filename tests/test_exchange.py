@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +16,10 @@ from whorl.cli.files import load_functions, read_source
 from whorl.diagnostics.errors import ProgramErrors, UserError
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
+from whorl.hosts.simulated.host import Simulated
+from whorl.kernel import strategies
+from whorl.kernel.strategies import absorption
+from whorl.kernel.strategies.absorption import Absorption
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Epoch
 from whorl.model.limits import Limits
@@ -26,7 +30,7 @@ from whorl.physical.lower import lower_plan
 from whorl.syntax.deltas import format_deltas, format_header, parse_deltas
 
 Case = tuple[GeneratedProgram, tuple[Epoch, ...]]
-STRATEGIES = ["auto", "recompute", "dred", "pf", "support", "derivations"]
+STRATEGIES = ["auto", "recompute", "dred", "pf", "support", "derivations", "absorption"]
 REACHABLE = """
 RELATION link(X: String, Y: String).
 reachable(X, Y) :- link(X, Y).
@@ -37,15 +41,21 @@ RELATION edge(X: Integer, Y: Integer).
 component(X, min<X>) :- edge(X, _).
 component(Y, min<L>) :- component(X, L), edge(X, Y).
 """
-# Where the first attribute names the node that a row lives on; with this many partitions, no two of them share one.
-NODES = 7
+LINKS = [("A", "B"), ("B", "E"), ("E", "A"), ("E", "B")]  # of three nodes that live in three partitions
 
 
 def _host(
-    text: str, partitions: int, placement: str, strategy: str = "auto", limits: Limits | None = None
+    text: str,
+    partitions: int,
+    placement: str,
+    strategy: str = "auto",
+    limits: Limits | None = None,
+    ship: str = "lazy",
 ) -> InProcess:
     source = Source("test.dl", text)
-    return InProcess(lambda types: compile_program(source, data_types=types), limits, strategy, partitions, placement)
+    return InProcess(
+        lambda types: compile_program(source, data_types=types), limits, strategy, partitions, placement, ship
+    )
 
 
 def _commit(host: InProcess, number: int, *changes: tuple[int, str, tuple[object, ...]]) -> EpochReport:
@@ -85,11 +95,11 @@ def test_golden_cases_with_exchange(case: GoldenCase, placement: str) -> None:
     assert code == expected(case.folder / "expected.err").split(" ")[0]
 
 
-def _check(case: Case, strategy: str, partitions: int, placement: str) -> None:
+def _check(case: Case, strategy: str, partitions: int, placement: str, ship: str) -> None:
     program, epochs = case
     oracle = Oracle(lambda types: compile_program(Source("generated", program.text), data_types=types))
     try:
-        kernel = _host(program.text, partitions, placement, strategy)
+        kernel = _host(program.text, partitions, placement, strategy, ship=ship)
         for epoch in epochs:
             try:
                 wanted = oracle.commit(epoch)
@@ -109,24 +119,38 @@ def _check(case: Case, strategy: str, partitions: int, placement: str) -> None:
 
 
 _any_case = st.one_of(cases(PLAIN), cases(WINDOWED))
-_placements = st.sampled_from(["first", "join", "auto"])
+_ways = (
+    st.sampled_from(STRATEGIES),
+    st.sampled_from([2, 3, 7]),
+    st.sampled_from(["first", "join", "auto"]),
+    st.sampled_from(["lazy", "eager", "plain"]),
+)
 
 
 @settings(max_examples=150)
-@given(_any_case, st.sampled_from(STRATEGIES), st.sampled_from([2, 3, 7]), _placements)
+@given(_any_case, *_ways)
 def test_partitions_that_exchange_equal_the_reference(
-    case: Case, strategy: str, partitions: int, placement: str
+    case: Case, strategy: str, partitions: int, placement: str, ship: str
 ) -> None:
-    _check(case, strategy, partitions, placement)
+    _check(case, strategy, partitions, placement, ship)
 
 
 @pytest.mark.slow
 @settings(max_examples=3_000)
-@given(_any_case, st.sampled_from(STRATEGIES), st.sampled_from([2, 3, 7]), _placements)
+@given(_any_case, *_ways)
 def test_partitions_that_exchange_equal_the_reference_at_length(
-    case: Case, strategy: str, partitions: int, placement: str
+    case: Case, strategy: str, partitions: int, placement: str, ship: str
 ) -> None:
-    _check(case, strategy, partitions, placement)
+    _check(case, strategy, partitions, placement, ship)
+
+
+@settings(max_examples=40)
+@given(_any_case, st.sampled_from([2, 3]), st.sampled_from([40, 200]))
+def test_labels_that_grow_too_large_are_given_up_everywhere(case: Case, partitions: int, cap: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(strategies._STRATEGIES, "absorption", partial(Absorption, cap=cap))
+        patch.setattr(absorption, "_ROOM_APART", 20)
+        _check(case, "absorption", partitions, "first", "eager")
 
 
 @settings(max_examples=40)
@@ -173,12 +197,11 @@ def test_a_snapshot_goes_on_with_exchange(
 
 
 def _network(strategy: str) -> tuple[InProcess, EpochReport]:
-    host = _host(REACHABLE, NODES, "first", strategy)
-    links = [("A", "B"), ("B", "C"), ("C", "A"), ("C", "B")]
-    return host, _commit(host, 1, *((1, "link", link) for link in links))
+    host = _host(REACHABLE, 3, "first", strategy)
+    return host, _commit(host, 1, *((1, "link", link) for link in LINKS))
 
 
-@pytest.mark.parametrize("strategy", ["dred", "pf", "support", "derivations", "recompute"])
+@pytest.mark.parametrize("strategy", ["dred", "pf", "support", "derivations", "recompute", "absorption"])
 def test_links_and_what_follows_are_shipped_once(strategy: str) -> None:
     _network_host, report = _network(strategy)
     assert _shipped(report) == {"link^2": 4, "reachable^in": 12}
@@ -188,9 +211,25 @@ def test_links_and_what_follows_are_shipped_once(strategy: str) -> None:
 @pytest.mark.parametrize("strategy", ["dred", "pf", "support", "derivations"])
 def test_a_lost_link_ships_less_than_everything(strategy: str) -> None:
     host, _report = _network(strategy)
-    report = _commit(host, 2, (-1, "link", ("C", "B")))
+    report = _commit(host, 2, (-1, "link", ("E", "B")))
     assert not report.deltas
     assert sum(_shipped(report).values()) < 16
+
+
+@pytest.mark.parametrize(("ship", "computed", "lost"), [("lazy", 16, 5), ("eager", 19, 2), ("plain", 20, 2)])
+def test_what_labels_ship(ship: str, computed: int, lost: int) -> None:
+    """Plain shipping tells of four derivations more than sets do; one of them adds nothing that was not told before.
+
+    A lost link is told to the two other nodes; lazily, alternatives are then released.
+    """
+    source = Source("test.dl", REACHABLE)
+    host = Simulated(lambda types: compile_program(source, data_types=types), 3, strategy="absorption", ship=ship)
+    report = _commit(host, 1, *((1, "link", link) for link in LINKS))
+    assert sum(_shipped(report).values()) == computed
+    report = _commit(host, 2, (-1, "link", ("E", "B")))
+    assert not report.deltas
+    assert _shipped(report)["link^2"] + _shipped(report)["^variables"] == 2
+    assert sum(_shipped(report).values()) == lost
 
 
 def test_bytes_are_those_of_the_values() -> None:
@@ -224,8 +263,15 @@ def test_a_component_crosses_as_often_as_its_chain_changes_partitions() -> None:
     assert _shipped(report).get("component^in", 0) <= 1
 
 
-def test_an_unknown_placement_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_placement_is_refused() -> None:
     with pytest.raises(UserError) as refused:
         lower_plan(compile_program(Source("test.dl", REACHABLE)), placement="nowhere")
     assert refused.value.code == "E403"
     assert "auto, apart, join, first" in str(refused.value)
+
+
+def test_an_unknown_way_to_ship_is_refused() -> None:
+    with pytest.raises(UserError) as refused:
+        lower_plan(compile_program(Source("test.dl", REACHABLE)), ship="slowly")
+    assert refused.value.code == "E404"
+    assert "lazy, eager, plain" in str(refused.value)

@@ -16,7 +16,8 @@ from whorl.model.report import EpochReport
 from whorl.oracle.session import Oracle
 
 Case = tuple[GeneratedProgram, tuple[Epoch, ...]]
-STRATEGIES = ["recompute", "dred", "pf", "support", "derivations"]
+STRATEGIES = ["recompute", "dred", "pf", "support", "derivations", "absorption"]
+SHIPS = ["lazy", "eager", "plain"]
 REACHABLE = """
 RELATION link(X: Integer, Y: Integer).
 reachable(X, Y) :- link(X, Y).
@@ -24,9 +25,13 @@ reachable(X, Y) :- link(X, Z), reachable(Z, Y).
 """
 
 
-def _simulated(text: str, partitions: int, conditions: Conditions, strategy: str = "support") -> Simulated:
+def _simulated(
+    text: str, partitions: int, conditions: Conditions, strategy: str = "support", ship: str = "lazy"
+) -> Simulated:
     source = Source("test.dl", text)
-    return Simulated(lambda types: compile_program(source, data_types=types), partitions, conditions, strategy=strategy)
+    return Simulated(
+        lambda types: compile_program(source, data_types=types), partitions, conditions, strategy=strategy, ship=ship
+    )
 
 
 _rough = st.builds(
@@ -39,12 +44,30 @@ _rough = st.builds(
 
 
 @settings(max_examples=300)
-@given(st.one_of(cases(PLAIN), cases(WINDOWED)), st.sampled_from(STRATEGIES), st.sampled_from([2, 3, 7]), _rough)
-def test_no_schedule_changes_a_view(case: Case, strategy: str, partitions: int, conditions: Conditions) -> None:
+@given(
+    st.one_of(cases(PLAIN), cases(WINDOWED)),
+    st.sampled_from(STRATEGIES),
+    st.sampled_from([3, 7]),
+    _rough,
+    st.sampled_from(SHIPS),
+)
+def test_no_schedule_changes_a_view(
+    case: Case, strategy: str, partitions: int, conditions: Conditions, ship: str
+) -> None:
+    _check(case, strategy, partitions, conditions, ship)
+
+
+@settings(max_examples=300)
+@given(st.one_of(cases(PLAIN), cases(WINDOWED)), st.sampled_from([1, 3, 7]), _rough, st.sampled_from(["lazy", "eager"]))
+def test_no_schedule_changes_a_view_with_labels(case: Case, partitions: int, conditions: Conditions, ship: str) -> None:
+    _check(case, "absorption", partitions, conditions, ship)
+
+
+def _check(case: Case, strategy: str, partitions: int, conditions: Conditions, ship: str) -> None:
     program, epochs = case
     oracle = Oracle(lambda types: compile_program(Source("generated", program.text), data_types=types))
     try:
-        host = _simulated(program.text, partitions, conditions, strategy)
+        host = _simulated(program.text, partitions, conditions, strategy, ship)
         for epoch in epochs:
             try:
                 wanted = oracle.commit(epoch)

@@ -14,6 +14,7 @@ from threading import Thread
 from typing import Generic, Protocol, TypeVar
 
 from whorl.kernel.exchange import Letter
+from whorl.kernel.labels.diagrams import TooManyNodes
 from whorl.kernel.partition import Partition
 from whorl.model.report import Shipment
 
@@ -74,6 +75,19 @@ def count_letter(shipped: dict[tuple[str, int, int], Shipment], letter: Letter) 
     shipped[key] = Shipment(
         *key, old.rows + letter.count, old.bytes + letter.nbytes, old.label_bytes + letter.label_bytes
     )
+
+
+def run_with_room(
+    partitions: Sequence[Partition], works: Sequence[Callable[[], Result]], carrier: Carrier
+) -> list[Result]:
+    """Let every partition do its work; where labels need more room than one has, all start anew with more."""
+    while True:
+        try:
+            return run_together(partitions, works, carrier)
+        except TooManyNodes:
+            for partition in partitions:
+                partition.roll_back()
+                partition.make_room()
 
 
 def run_together(

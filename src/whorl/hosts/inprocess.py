@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.exchanging import Carrier, Direct, run_together
+from whorl.hosts.exchanging import Carrier, Direct, run_with_room
 from whorl.hosts.moving import move_facts
 from whorl.hosts.routing import merge_results, route_changes
 from whorl.hosts.snapshots import Progress, open_snapshot, save_host
@@ -35,13 +35,14 @@ class InProcess:
         strategy: str = "auto",
         partitions: int = 1,
         placement: str = "auto",
+        ship: str = "lazy",
     ) -> None:
         if partitions < 1:
             raise UserError("E681", None, found=partitions)
         self._intake = Intake(compile_plan, columnar=True)
         self._limits = limits or Limits()
         self._lower: Callable[[LogicalPlan], PhysicalPlan] = lambda plan: lower_plan(
-            plan, strategy, placement if partitions > 1 else "apart"
+            plan, strategy, placement if partitions > 1 else "apart", ship
         )
         self.carrier: Carrier = Direct()
         self._shipped: tuple[Shipment, ...] = ()
@@ -175,7 +176,7 @@ class InProcess:
         """Run partitions that wait for each other; whoever was stopped has undone its part, and so do all."""
         self.carrier.begin()
         try:
-            results = run_together(self._partitions, works, self.carrier)
+            results = run_with_room(self._partitions, works, self.carrier)
         except BaseException:
             for partition in self._partitions:
                 partition.roll_back()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from whorl.hosts.exchanging import Direct, run_together
+from whorl.hosts.exchanging import Direct, run_with_room
 from whorl.hosts.routing import owners_of
 from whorl.kernel.partition import Partition
 from whorl.kernel.state.base import FactRows, join_facts
@@ -70,4 +70,4 @@ def derive_together(partitions: Sequence[Partition]) -> None:
     if len(partitions) == 1:
         partitions[0].derive()
     else:
-        run_together(partitions, [partition.derive for partition in partitions], Direct())
+        run_with_room(partitions, [partition.derive for partition in partitions], Direct())

@@ -11,19 +11,22 @@ Cost: the rows that changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from whorl.kernel.labels.variables import Naming
 from whorl.kernel.operators.pipeline import State
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.relation import Ints, Mask, StoredRelation
 from whorl.logical.plan import AntiJoin
 from whorl.model.batch import Values
-from whorl.physical.plan import Channel, PhysicalStratum
+from whorl.physical.plan import Channel, PhysicalPlan, PhysicalStratum
 
+VARIABLES = "^variables"  # the channel of variables that are false from now on
+Labels: TypeAlias = "Ints | tuple[bytes, ...] | None"
 FRESH, CHANGED, LOST = 1, 2, 4  # what partitions tell each other about a stratum before they bring it up to date
 
 
@@ -37,7 +40,7 @@ class Letter:
     weight: int
     columns: tuple[Values, ...]
     count: int
-    labels: Ints | None = None
+    labels: Labels = None
 
     @property
     def nbytes(self) -> int:
@@ -47,7 +50,9 @@ class Letter:
     @property
     def label_bytes(self) -> int:
         """The part of it that labels take."""
-        return 0 if self.labels is None else 8 * len(self.labels)
+        if self.labels is None:
+            return 0
+        return sum(map(len, self.labels)) if isinstance(self.labels, tuple) else 8 * len(self.labels)
 
 
 def _size(column: Values) -> int:
@@ -67,13 +72,27 @@ class Port(Protocol):
         """Send letters, and wait for some; return None when no partition has anything left to send."""
 
 
+class Labelling(Protocol):
+    """A strategy whose labels are no numbers, and travel as bytes."""
+
+    def pack(self, name: str, numbers: Ints) -> list[bytes]:
+        """Return the labels of rows."""
+
+    def unpack(self, name: str, rows: Ints, labels: Sequence[bytes]) -> Ints:
+        """Take labels over; return the rows, by number, whose labels changed for those who read them."""
+
+
 class Exchange:
     """One partition's end of the channels of a stratum."""
 
-    def __init__(self, plan: PhysicalStratum, state: State, arities: dict[str, int]) -> None:
+    def __init__(self, whole: PhysicalPlan, plan: PhysicalStratum, state: State) -> None:
         self._plan = plan
         self._state = state
-        self._arities = arities
+        self._arities = {name: len(relation.columns) for name, relation in whole.relations.items()}
+        self._split = {name for name in whole.relations if whole.split_column(name) is not None}
+        self.sources = {each.target: each.source for stratum in whole.strata for each in stratum.feeds}
+        self._feeding = [each for stratum in whole.strata for each in stratum.feeds if each.target in plan.inputs()]
+        self.labelling: Labelling | None = None
         self.port: Port | None = None
         self.agreed = 0  # what partitions said before this step, together
         self._fed = False  # whether what the channels feed holds what there was before this epoch
@@ -103,6 +122,8 @@ class Exchange:
     def roll_back(self) -> None:
         """Nothing of the epoch counts; the fixpoint starts anew."""
         self.clear()
+        for sender in self._senders:
+            sender.seen = 0
 
     # Before the stratum
 
@@ -150,7 +171,7 @@ class Exchange:
         wanted = 1 if growing else -1
         changed: dict[str, list[Ints]] = {}
         for sender in self._senders:
-            for numbers, weight, labels in sender.news(growing=growing):
+            for numbers, weight, labels in self._news(sender, growing=growing):
                 self._post(sender, numbers, weight, labels, changed if weight == wanted else {})
         if changed:
             return {name: np.concatenate(parts) for name, parts in changed.items()}
@@ -165,13 +186,66 @@ class Exchange:
                 changed.setdefault(letter.channel, []).append(numbers)
         return {name: np.concatenate(parts) for name, parts in changed.items()}
 
+    def _news(self, sender: _Sender, *, growing: bool) -> Iterator[tuple[Ints, int, Ints | list[bytes] | None]]:
+        """Yield what the other side has to be told; labels that travel as bytes say themselves when a row is gone."""
+        if self.labelling is None:
+            yield from sender.news(growing=growing)
+        elif growing:
+            numbers = sender.changed()
+            numbers = numbers[sender.source.is_alive(numbers)]
+            if len(numbers):
+                yield numbers, 1, self.labelling.pack(sender.channel.source, numbers)
+
+    def announce(self, ended: frozenset[int], naming: Naming) -> frozenset[int]:
+        """Return the variables that are false from now on: of rows that vanished, and of absences that ended, anywhere.
+
+        The home of a row tells of it, and of an absence whoever saw it end. Whoever holds a copy of the row that this
+        stratum reads learns of it through that.
+        """
+        if not self.agreed & LOST:
+            return frozenset()
+        owner = self._state.owner
+        assert owner is not None
+        assert self.port is not None
+        lost = set(ended)
+        told: list[list[int]] = [sorted(ended) for _ in range(owner.partitions)]
+        for relation in dict.fromkeys((*self._plan.inputs(), *(channel.source for channel in self._feeding))):
+            _appeared, vanished = self._state.relations[relation].pending()
+            names = naming.present(relation, vanished.tolist())
+            lost.update(names)
+            if relation in self._split and relation not in self.sources:
+                for name, number in zip(names, vanished.tolist(), strict=True):
+                    for receiver in set(range(owner.partitions)) - self._copied_to(relation, number):
+                        told[receiver].append(name)
+        letters = [
+            Letter(VARIABLES, owner.number, receiver, -1, (), len(names), np.array(names, np.int64))
+            for receiver, names in enumerate(told)
+            if names and receiver != owner.number
+        ]
+        arrived, _ballot = self.port.trade(letters, 0)
+        for letter in arrived:
+            lost.update(() if letter.labels is None else map(int, letter.labels))
+        return frozenset(lost)
+
+    def _copied_to(self, relation: str, number: int) -> set[int]:
+        """Return the partitions that have a copy of a row which this stratum reads."""
+        source = self._state.relations[relation]
+        own = [channel for channel in self._feeding if channel.source == relation]
+        shares = [self._shares(channel, source, np.array([number])) for channel in own]
+        return {receiver for share in shares for receiver, _rows in share}
+
     def _post(
-        self, sender: _Sender, numbers: Ints, weight: int, labels: Ints | None, changed: dict[str, list[Ints]]
+        self,
+        sender: _Sender,
+        numbers: Ints,
+        weight: int,
+        labels: Ints | list[bytes] | None,
+        changed: dict[str, list[Ints]],
     ) -> None:
         """Hand rows over: those for this partition at once, the others by letter."""
         channel = sender.channel
         for receiver, rows in self._shares(channel, sender.source, numbers):
-            own = None if labels is None else labels[rows.lines]
+            own = _pick(labels, rows.lines)
             if receiver == self._number:
                 taken = self._apply(channel, rows, weight, receiver, own)
                 if len(taken):
@@ -201,7 +275,7 @@ class Exchange:
             lines = np.flatnonzero(owners == receiver)
             yield receiver, _Rows(np.ascontiguousarray(batch[lines]), lines)
 
-    def _letter(self, channel: Channel, receiver: int, rows: _Rows, weight: int, labels: Ints | None = None) -> Letter:
+    def _letter(self, channel: Channel, receiver: int, rows: _Rows, weight: int, labels: Labels = None) -> Letter:
         kinds = self._state.relations[channel.source].types[: self._arities[channel.source]]
         columns = tuple(
             self._state.dictionary.decode_values(np.ascontiguousarray(rows.batch[:, at]), kind)
@@ -218,7 +292,7 @@ class Exchange:
             batch[:, at] = self._state.dictionary.encode_values(column, kinds[at])
         return self._apply(channel, _Rows(batch, np.empty(0, np.int64)), letter.weight, letter.sender, letter.labels)
 
-    def _apply(self, channel: Channel, rows: _Rows, weight: int, sender: int, labels: Ints | None = None) -> Ints:
+    def _apply(self, channel: Channel, rows: _Rows, weight: int, sender: int, labels: Labels = None) -> Ints:
         target = self._state.relations[channel.target]
         batch = rows.batch
         if channel.signed:
@@ -227,7 +301,16 @@ class Exchange:
         if weight < 0:
             found = target.find(batch)
             return target.retire(found[found >= 0])
+        if isinstance(labels, tuple):
+            assert self.labelling is not None
+            return self.labelling.unpack(channel.target, batch, labels)
         return target.add(batch) if labels is None else target.adopt_rows(batch, labels)
+
+
+def _pick(labels: Ints | list[bytes] | None, lines: Ints) -> Labels:
+    if isinstance(labels, list):
+        return tuple(labels[line] for line in lines.tolist())
+    return None if labels is None else labels[lines]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,11 +343,15 @@ class _Sender:
         self._reserve()
         self._told[self.source.alive()] = True
 
+    def changed(self) -> Ints:
+        """Return the rows of which there may be something to tell, each once."""
+        parts, self.seen = self.source.changed_since(self.seen)
+        parts, self._held = [*self._held, *parts], []
+        return distinct(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+
     def news(self, *, growing: bool) -> Iterator[tuple[Ints, int, Ints | None]]:
         """Yield rows that are gone (-1), and while things grow those that are there (1), with their labels."""
-        parts, self.seen = self.source.changed_since(self.seen)
-        numbers = distinct(np.concatenate([*self._held, *parts])) if parts or self._held else np.empty(0, np.int64)
-        self._held = []
+        numbers = self.changed()
         if not len(numbers):
             return
         self._reserve()

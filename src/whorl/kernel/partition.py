@@ -83,13 +83,12 @@ class Partition:
         owner = Owner(number, partitions, dictionary) if partitions > 1 else None
         self.state: State = State(relations, dictionary, plan.logical.program.functions, owner=owner)
         schemas = dict(plan.relations)
-        arities = {name: len(relation.columns) for name, relation in plan.relations.items()}
         self.strategies: list[Strategy] = []
         self.exchanges: dict[int, Exchange] = {}  # by the place of the stratum
         for at, stratum in enumerate(plan.strata):
             compiled = Stratum(stratum, schemas, self.state, limits)
             if partitions > 1 and (stratum.feeds or stratum.channels):
-                self.exchanges[at] = Exchange(stratum, self.state, arities)
+                self.exchanges[at] = Exchange(plan, stratum, self.state)
                 compiled.exchange = self.exchanges[at] if stratum.channels else None
             self.strategies.append(build_strategy(compiled, plan.logical))
         if self.stepped and not self.exchanges:
@@ -99,6 +98,13 @@ class Partition:
         """Let what goes to other partitions go through a port."""
         for exchange in self.exchanges.values():
             exchange.port = port
+
+    def make_room(self) -> None:
+        """Give labels that grow with the data more room, or up, in all strata whose rows travel."""
+        for at in self.exchanges:
+            strategy = self.strategies[at]
+            if isinstance(strategy, Absorption):
+                strategy.make_room()
 
     def derive(self) -> None:
         """Bring the views to where the base facts put them, silently."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from whorl.analysis.expressions import calculates
 from whorl.analysis.program import Relation
+from whorl.diagnostics.errors import UserError
 from whorl.logical.plan import Contribution, Filter, Fixpoint, Join, LogicalPlan, Output, RulePlan
 from whorl.model.schema import Column
 from whorl.model.types import Type
@@ -19,18 +20,25 @@ from whorl.physical.placement import copied_recursion, place_apart, place_with_e
 from whorl.physical.plan import Best, Cell, PhysicalPlan, PhysicalRule, PhysicalStratum
 from whorl.physical.rounds import assignment, build_rounds
 from whorl.physical.rules import NotVectorized, build_rule, expr_type, infer_variables
-from whorl.physical.strategies import check_placement, check_strategy, choose_strategy, with_arms
+from whorl.physical.strategies import SHIPS, check_placement, check_strategy, choose_strategy, with_arms
 from whorl.syntax import ast
 
 
-def lower_plan(plan: LogicalPlan, strategy: str = "auto", placement: str = "apart") -> PhysicalPlan:
+def lower_plan(plan: LogicalPlan, strategy: str = "auto", placement: str = "apart", ship: str = "lazy") -> PhysicalPlan:
     """Choose how every stratum is maintained and where its rows live, and prepare its rules.
 
     Partitions that live `apart` never exchange rows; by `join` or `first` they do, with homes chosen so. `auto` lets
-    them exchange where a recursion would else be copied.
+    them exchange where a recursion would else be copied. ``ship`` is `lazy` or `eager`: see `PhysicalStratum`.
     """
     check_strategy(strategy)
     check_placement(placement)
+    if ship not in SHIPS:
+        raise UserError("E404", None, name=ship, known=", ".join(SHIPS))
+    placed = _place(plan, strategy, placement)
+    return replace(placed, strata=tuple(replace(stratum, ship=ship) for stratum in placed.strata))
+
+
+def _place(plan: LogicalPlan, strategy: str, placement: str) -> PhysicalPlan:
     if placement in ("apart", "auto"):
         physical = place_apart(_lower(plan, strategy))
         if placement == "apart" or strategy == "expiry" or not copied_recursion(physical):

@@ -144,6 +144,9 @@ class PhysicalStratum:
     arms: tuple[str, ...] = ()
     feeds: tuple[Channel, ...] = ()  # what partitions send each other before the stratum is brought up to date
     channels: tuple[Channel, ...] = ()  # what they send each other until its fixpoint is reached
+    # Which derivations labels tell others of: the first, and more only when that is lost (`lazy`), whatever changes the
+    # label (`eager`), or all that are sent to other partitions (`plain`).
+    ship: str = "lazy"
 
     @property
     def imports(self) -> tuple[str, ...]:

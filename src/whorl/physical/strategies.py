@@ -10,6 +10,7 @@ from whorl.physical.plan import PhysicalStratum
 
 STRATEGIES = ("auto", "recompute", "counting", "expiry", "dred", "pf", "support", "derivations", "absorption")
 
+SHIPS = ("lazy", "eager", "plain")
 PLACEMENTS = ("auto", "apart", "join", "first")
 
 _SERVES = {

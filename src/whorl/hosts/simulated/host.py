@@ -19,8 +19,9 @@ class Simulated(InProcess):
         *,
         strategy: str = "auto",
         placement: str = "first",
+        ship: str = "lazy",
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(compile_plan, limits, strategy, partitions, placement)
+        super().__init__(compile_plan, limits, strategy, partitions, placement, ship)
         self.network = Network(conditions or Conditions())
         self.carrier = self.network

@@ -32,6 +32,7 @@ _Made = TypeVar("_Made")
 CAP = 1 << 24  # nodes: about 400 MB when all are in use
 _CACHE = 1 << 16  # results of operations that are remembered
 _FALSE, _TRUE = 0, 1  # numbers of the terminals in a dump; nodes follow
+_MANY = 1 << 16  # nodes from which on their numbers take four bytes
 
 
 class TooManyNodes(Exception):
@@ -155,27 +156,38 @@ class Diagrams:
     # To other managers
 
     def dump(self, function: Function) -> bytes:
-        """Return a function as bytes that any manager can load: nodes from the bottom, with names of variables."""
+        """Return a function as bytes that any manager can load: nodes from the bottom, with names of variables.
+
+        A node takes twelve bytes, or sixteen if there are very many. One that depends on nothing is one byte.
+        """
+        if function in (self.false, self.true):
+            return bytes((_TRUE if function == self.true else _FALSE,))
         numbers: dict[Function, int] = {self.false: _FALSE, self.true: _TRUE}
-        lines: list[tuple[int, int, int]] = []
+        names: list[int] = []
+        children: list[tuple[int, int]] = []
         for node in _from_below(function):
             branch = self.branch(node)
             assert branch is not None, "only nodes that test a variable are listed"
             name, held, gone = branch
-            lines.append((name, numbers[held], numbers[gone]))
+            names.append(name)
+            children.append((numbers[held], numbers[gone]))
             numbers[node] = len(numbers)
-        return np.array([(numbers[function], len(lines), 0), *lines], "<i8").tobytes()
+        assert numbers[function] == len(numbers) - 1, "the root comes last"
+        kind = "<u2" if len(numbers) < _MANY else "<u4"
+        return np.array(names, "<i8").tobytes() + np.array(children, kind).tobytes()
 
     def load(self, content: bytes) -> Function:
         """Return the function that bytes hold; variables that are new come last in the order."""
-        lines: list[list[int]] = np.frombuffer(content, "<i8").reshape(-1, 3).tolist()
-        root, count, _ = lines[0]
-        body = lines[1 : 1 + count]
-        tests = self.variables_named(name for name, _held, _gone in reversed(body))[::-1]
+        if len(content) == 1:
+            return self.true if content[0] == _TRUE else self.false
+        count, kind = (len(content) // 12, "<u2") if len(content) < 12 * (_MANY - 2) else (len(content) // 16, "<u4")
+        names: list[int] = np.frombuffer(content, "<i8", count).tolist()
+        children: list[list[int]] = np.frombuffer(content, kind, offset=8 * count).reshape(-1, 2).tolist()
+        tests = self.variables_named(reversed(names))[::-1]
         made = [self.false, self.true]
-        for test, (_name, held, gone) in zip(tests, body, strict=True):
+        for test, (held, gone) in zip(tests, children, strict=True):
             made.append(self._choice(test, made[held], made[gone]))
-        return made[root]
+        return made[-1]
 
     def _choice(self, test: Function, held: Function, gone: Function) -> Function:
         return self._tried(lambda: test.ite(held, gone))

@@ -27,9 +27,10 @@ class Losses:
 class RowLabels:
     """The labels of one relation's rows, by number."""
 
-    def __init__(self, diagrams: Diagrams, *, lazy: bool) -> None:
+    def __init__(self, diagrams: Diagrams, *, lazy: bool, always: bool = False) -> None:
         self._diagrams = diagrams
         self._lazy = lazy
+        self._always = always  # whether others are told of derivations that add nothing, too
         self._labels: Objects = grown(None, 0)
         self._sent: Objects = self._labels if not lazy else grown(None, 0)
         self._used: Objects = grown(None, 0)  # the variables of what was sent, or more
@@ -78,6 +79,8 @@ class RowLabels:
                 continue
             after = plus(before, offer)
             if after == before:
+                if self._always:
+                    told.append(number)
                 continue
             labels[number] = after
             more = self._depend(number, [column[line] for column in used])

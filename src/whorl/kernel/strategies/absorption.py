@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from whorl.kernel.labels.diagrams import CAP, Diagrams, Function, TooManyNodes
+from whorl.kernel.labels.naming import ByContent
 from whorl.kernel.labels.rows import RowLabels
 from whorl.kernel.labels.variables import Absent, Key, Naming, Present, Used, Variables
 from whorl.kernel.state.relation import Ints
@@ -37,6 +38,7 @@ from whorl.syntax import ast
 
 _NODE = 24  # bytes
 _ROOM = 1 << 16  # nodes at first, for which memory is reserved
+_ROOM_APART = 1 << 20  # where other partitions would have to start again too
 _MORE = 16  # times as many when they do not suffice: everything is derived again then
 
 
@@ -46,26 +48,30 @@ class Absorption(Rederive):
     trace = True
     better = True  # a row whose label changed may be told of again
 
-    def __init__(self, stratum: Stratum, *, lazy: bool = True, cap: int = CAP, naming: Naming | None = None) -> None:
+    def __init__(
+        self, stratum: Stratum, *, lazy: bool | None = None, cap: int = CAP, naming: Naming | None = None
+    ) -> None:
         super().__init__(stratum)
-        self._lazy = lazy
+        self._lazy = stratum.plan.ship == "lazy" if lazy is None else lazy
         self._cap = cap
         self._room = min(_ROOM, cap)
         self._naming = naming
+        if stratum.exchange is not None:
+            stratum.exchange.labelling = self
+            self._naming = ByContent(stratum.plan, stratum.state, stratum.exchange.sources)
+            self._room = min(_ROOM_APART, cap)
         self._negated = [list(_negated_atoms(stratum, rule)) for rule in range(len(stratum.rules))]
         self._instead: Dred | None = None  # who goes on where labels do not serve
         self.how = ""
-        if stratum.plan.imports:
-            self._instead = Dred(stratum)
-            self.how = "since labels do not travel between partitions"
         self._fallen = self.nothing()
         self._forget_all()
 
     def _forget_all(self) -> None:
-        names = self.stratum.plan.relations
+        names = (*self.stratum.plan.relations, *self.stratum.plan.imports)
         self.diagrams = Diagrams(self._room)
         self.variables = Variables(self.diagrams, self._naming)
-        self._labels = {name: RowLabels(self.diagrams, lazy=self._lazy) for name in names}
+        plain = {channel.source for channel in self.stratum.plan.channels if self.stratum.plan.ship == "plain"}
+        self._labels = {name: RowLabels(self.diagrams, lazy=self._lazy, always=name in plain) for name in names}
         self._candidates = {name: Candidates(best) for name, best in self.stratum.best.items()}
 
     # What others may ask and tell
@@ -92,6 +98,16 @@ class Absorption(Rederive):
         used = [frozenset(self.diagrams.variables(each)) for each in offers]
         grown[name].append(self._add(name, rows, offers, [used]))
 
+    def pack(self, name: str, numbers: Ints) -> list[bytes]:
+        """Return what others may be told of rows, to be shipped."""
+        return [self.diagrams.dump(self.sent(name, number)) for number in numbers.tolist()]
+
+    def unpack(self, name: str, rows: Ints, labels: Sequence[bytes]) -> Ints:
+        """Add labels that were shipped; return the rows of which others have to be told."""
+        grown = self.nothing()
+        self.offer(name, rows, [self.diagrams.load(label) for label in labels], grown)
+        return grown[name][0]
+
     def forget(self, variables: Iterable[int], grown: Rows) -> None:
         """Set variables to false; let rows go, and collect those of which others have to be told, for `grow`."""
         names = frozenset(variables)
@@ -107,7 +123,9 @@ class Absorption(Rederive):
             fallen = self.stratum.retire(name, gone[relation.is_alive(gone)])
             work.fallen += len(fallen)
             self._fallen[name].append(fallen)
-            grown[name].append(np.array(losses.released, np.int64))
+            released = np.array(losses.released, np.int64)
+            relation.note_changes(released)
+            grown[name].append(released)
             if name in self._candidates:
                 grown[name].append(self._candidates[name].choose(gone, fallen))
 
@@ -162,6 +180,7 @@ class Absorption(Rederive):
         numbers = relation.number(rows)
         told = np.array(self._labels[name].offer(numbers, offers, used), np.int64)
         self.stratum.state.work.labels += len(told)
+        relation.note_changes(told)
         if name in self._candidates:
             self._candidates[name].add(told)
             return told[relation.is_alive(told)]
@@ -179,15 +198,25 @@ class Absorption(Rederive):
         try:
             super().step()
         except TooManyNodes:
-            self.fresh = True
-            if self._room < self._cap:
-                self._room = min(_MORE * self._room, self._cap)
-            else:
-                self._give_up()
+            if self.stratum.exchange is not None:
+                raise  # the other partitions have to make room too
+            self.make_room()
             self.step()
+
+    def make_room(self) -> None:
+        """Start anew with more room for labels, or without labels if they have all the room that they may have."""
+        if self._instead is not None:
+            return
+        self.fresh = True
+        if self._room < self._cap:
+            self._room = min(_MORE * self._room, self._cap)
+        else:
+            self._give_up()
 
     def _give_up(self) -> None:
         self._instead = Dred(self.stratum)
+        if self.stratum.exchange is not None:
+            self.stratum.exchange.labelling = None
         self.how = f"since labels took more than {self._cap} nodes"
         self._room = 1
         self._forget_all()
@@ -215,7 +244,10 @@ class Absorption(Rederive):
         """Set what went to false, and derive what is new."""
         self._fallen = self.nothing()
         grown = self.nothing()
-        self.forget(self._lost(), grown)
+        lost = self._lost()
+        if self.stratum.exchange is not None and self._naming is not None:
+            lost = self.stratum.exchange.announce(lost, self._naming)
+        self.forget(lost, grown)
         self.enter_inputs(grown)
         self.grow(grown)
         for name, parts in self._fallen.items():
@@ -223,16 +255,16 @@ class Absorption(Rederive):
                 self.stratum.state.work.returned += int(self.stratum.relation(name).is_alive(numbers).sum())
 
     def _lost(self) -> Used:
-        """Return the variables of inputs that vanished, and of absences that ended."""
+        """Return the variables of inputs that vanished, which an exchange finds itself, and of absences that ended."""
         lost: list[Used] = []
         for entry in self.stratum.entries:
             if entry.inside:
                 continue
             relation = self.stratum.relation(entry.relation)
             appeared, vanished = relation.pending()
-            if entry.positive:
+            if entry.positive and self.stratum.exchange is None:
                 lost.append(self.variables.gone(entry.relation, vanished))
-            elif len(appeared):
+            elif not entry.positive and len(appeared):
                 lost.append(self.variables.come(entry.rule, entry.atom, self._keys(entry, relation.read(appeared))))
         return frozenset[int]().union(*lost)
 

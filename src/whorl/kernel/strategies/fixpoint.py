@@ -46,7 +46,7 @@ class Fixpoint:
 
     def nothing(self) -> Rows:
         """Return no rows of any relation."""
-        return {name: [] for name in self.stratum.plan.relations}
+        return {name: [] for name in (*self.stratum.plan.relations, *self.stratum.plan.imports)}
 
     def check_deadline(self) -> None:
         """Give up if it is time."""
