@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import gc
+import random
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.functions import udf
 
 import whorl
 from tests.spark.feeding import EPOCHS, REACH, Feed, reference, rows_of
 from whorl.hosts.spark import bringing
 from whorl.hosts.spark.deployment import Deployment, Stepped
 from whorl.hosts.spark.garbage import Rest
+from whorl.hosts.spark.shares import read_share
 from whorl.model.delta import Change
 
 pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
@@ -129,6 +132,25 @@ def test_an_epoch_is_one_job(
         query.stop()
     assert not any(reply.caught_up or reply.restored for each in stepped for reply in each.replies)
     assert len({tuple(reply.process for reply in each.replies) for each in stepped}) == 1
+
+
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+def test_partitions_agree_on_rows_that_are_different_each_time(spark: Any, tmp_path: Path) -> None:
+    """The links are copied to all partitions, and random: had each read them for itself, the views would not fit."""
+    feed = Feed(tmp_path / "in", ["x"])
+    draw = udf(lambda x: f"{x}{random.random()}", "string").asNondeterministic()
+    links = feed.frame(spark, "x string").select("x", draw("x").alias("y"))
+    query = whorl.stream(spark, REACH, {"link": links}, checkpoint=tmp_path / "ckpt", partitions=3)
+    try:
+        feed.put([(f"n{number}",) for number in range(20)])
+        query.processAllAvailable()
+        (entry,) = (tmp_path / "ckpt" / "log").glob("*.entry")
+        _time, batches = read_share(entry, 0, 1, 2)
+        logged = {row for batch in batches for row in batch.rows()}
+        assert len(logged) == 20
+        assert rows_of(query.snapshot("reachable")) == logged
+    finally:
+        query.stop()
 
 
 def numbers_of_rows(query: Any) -> list[int]:
