@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from whorl.kernel.arrays import facts as fact_arrays
 from whorl.kernel.arrays import index as index_arrays
+from whorl.kernel.arrays import labels as label_arrays
 from whorl.kernel.arrays.rowset import NEW, OLD
 from whorl.kernel.state.relation import StoredRelation
 from whorl.model.types import Type
@@ -20,7 +23,7 @@ SMALL = st.integers(0, 5)
 WIDE = st.sampled_from([0, 1, 2, 2**31, 2**32 - 1, 2**32, -1, -(2**63), 2**63 - 1])
 
 
-def _batch(rows: list[tuple[int, ...]], width: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _batch(rows: Sequence[tuple[int, ...]], width: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     return np.array(rows, np.int64).reshape(len(rows), width)
 
 
@@ -117,6 +120,227 @@ def test_flags_tell_before_from_after() -> None:
     assert relation.read(relation.alive(NEW)).tolist() == [[2], [3]]
     relation.roll_back()
     assert relation.read(relation.alive(NEW)).tolist() == [[1], [2]]
+
+
+@st.composite
+def _derivations(draw: st.DrawFn) -> tuple[list[int], list[int], list[bool], list[tuple[int, int, int]]]:
+    """Draw labels (rank, print) and flags of rows 0 to 7, and derivations: a row, two rows used."""
+    ranks = draw(st.lists(st.integers(0, 3), min_size=8, max_size=8))
+    prints = draw(st.lists(st.integers(0, 2), min_size=8, max_size=8))
+    alive = draw(st.lists(st.booleans(), min_size=8, max_size=8))
+    row = st.integers(0, 7)
+    return ranks, prints, alive, draw(st.lists(st.tuples(row, row, row), max_size=12))
+
+
+def _labelled(ranks: list[int], prints: list[int], alive: list[bool]) -> StoredRelation:
+    relation = _stored(1)
+    relation.keep_labels()
+    relation.add(np.arange(8).reshape(8, 1))
+    relation.settle()
+    relation.retire(np.flatnonzero(~np.array(alive)))
+    relation.labels[:8] = (np.array(ranks) << 32) | np.array(prints)
+    return relation
+
+
+@settings(max_examples=100)
+@given(_derivations())
+def test_offers_are_above_the_rows_they_use(
+    drawn: tuple[list[int], list[int], list[bool], list[tuple[int, int, int]]],
+) -> None:
+    ranks, prints, alive, derivations = drawn
+    relation, batch = _labelled(ranks, prints, alive), _batch(derivations, 3)
+    stamps, one, both = (np.empty(len(batch), np.int64) for _ in range(3))
+    label_arrays.stamp(batch, 1, 5, stamps)
+    label_arrays.stamp_above(batch, 1, 5, 1, relation.arrays, relation.labels, one)
+    label_arrays.stamp_above(batch, 1, 5, 1, relation.arrays, relation.labels, both)
+    label_arrays.fold_ranks(batch, 2, relation.arrays, relation.labels, both)
+    assert [int(stamp) >> 32 for stamp in stamps] == [0] * len(batch)
+    assert all(stamp & 0xFFFFFFFF for stamp in stamps.tolist())
+    for at, (_row, first, second) in enumerate(derivations):
+        name = int(stamps[at])
+        assert one[at] == (((ranks[first] + 1) << 32) | name if alive[first] else label_arrays.WORTHLESS)
+        rank = max(ranks[first], ranks[second]) + 1
+        assert both[at] == ((rank << 32) | name if alive[first] and alive[second] else label_arrays.WORTHLESS)
+
+
+@settings(max_examples=200)
+@given(_derivations(), st.booleans())
+def test_a_row_takes_another_derivation_from_rows_before_it(
+    drawn: tuple[list[int], list[int], list[bool], list[tuple[int, int, int]]],
+    own: bool,
+) -> None:
+    ranks, prints, alive, derivations = drawn
+    relation, batch = _labelled(ranks, prints, alive), _batch(derivations, 3)
+    numbers = np.arange(8)[::-1].copy()
+    offers = np.empty(len(batch), np.int64)
+    label_arrays.stamp_above(batch, 1, 0, 1, relation.arrays, relation.labels, offers)
+    label_arrays.fold_ranks(batch, 2, relation.arrays, relation.labels, offers)
+    found = np.zeros(8, np.bool_)
+    columns = np.array([1, 2] if own else [], np.int64)
+    expected: dict[int, int] = {}
+    for at, (line, *used) in enumerate(derivations):
+        row = 7 - line
+        before = all(alive[u] and (ranks[u] < ranks[row] or (own and ranks[u] == ranks[row] and u < row)) for u in used)
+        if before:
+            expected.setdefault(row, (ranks[row] << 32) | int(offers[at] & 0xFFFFFFFF))
+    assert label_arrays.take_other(batch, offers, numbers, relation.labels, columns, found) == len(expected)
+    assert {7 - line for line in np.flatnonzero(found).tolist()} == set(expected)
+    assert all(int(relation.labels[row]) == label for row, label in expected.items())
+    left = np.empty_like(batch)
+    left = left[: label_arrays.left_over(batch, numbers, found, left)]
+    assert left.tolist() == [[7 - line, *used] for line, *used in derivations if not found[line]]
+
+
+@settings(max_examples=100)
+@given(_derivations())
+def test_dead_rows_take_the_lowest_offer(
+    drawn: tuple[list[int], list[int], list[bool], list[tuple[int, int, int]]],
+) -> None:
+    ranks, prints, alive, derivations = drawn
+    relation, batch = _labelled(ranks, prints, alive), _batch(derivations, 3)
+    offers = np.empty(len(batch), np.int64)
+    label_arrays.stamp_above(batch, 1, 0, 1, relation.arrays, relation.labels, offers)
+    expected: dict[int, int] = {}
+    for (row, *_used), offer in zip(derivations, offers.tolist(), strict=True):
+        if not alive[row] and offer != label_arrays.WORTHLESS:
+            expected[row] = min(expected.get(row, offer), offer)
+    out = np.empty(len(batch), np.int64)
+    out = out[: label_arrays.take_lowest(batch, offers, relation.arrays, relation.labels, out)]
+    assert sorted(out.tolist()) == sorted(expected)
+    assert all(int(relation.labels[row]) == offer for row, offer in expected.items())
+
+
+@settings(max_examples=100)
+@given(_derivations(), st.booleans())
+def test_keepers_are_alive_and_keep_the_derivation(
+    drawn: tuple[list[int], list[int], list[bool], list[tuple[int, int, int]]],
+    forgot: bool,
+) -> None:
+    ranks, _prints, alive, derivations = drawn
+    relation, batch = _labelled(ranks, [0] * 8, alive), _batch(derivations, 3)
+    names = np.empty(len(batch), np.int64)
+    label_arrays.stamp(batch, 1, 0, names)
+    if not forgot:  # every row keeps its first derivation
+        for (row, *_used), name in reversed(list(zip(derivations, names.tolist(), strict=True))):
+            relation.labels[row] = (ranks[row] << 32) | name
+    lines = [((row, *used), name) for (row, *used), name in zip(derivations, names.tolist(), strict=True)]
+    expected = {row for (row, *_u), name in lines if alive[row] and relation.labels[row] & 0xFFFFFFFF in (0, name)}
+    out = np.empty(len(batch), np.int64)
+    out = out[: label_arrays.find_keepers(batch, 1, 0, relation.arrays, relation.labels, out)]
+    assert sorted(out.tolist()) == sorted(expected)
+    assert (relation.mark(np.arange(8)) == [row for row in range(8) if row not in expected]).all()
+
+
+@settings(max_examples=100)
+@given(_derivations(), st.booleans())
+def test_rows_adopt_labels(
+    drawn: tuple[list[int], list[int], list[bool], list[tuple[int, int, int]]], lower: bool
+) -> None:
+    ranks, prints, alive, offered = drawn
+    relation = _labelled(ranks, prints, alive)
+    model = {row: (ranks[row], prints[row]) for row in range(8) if alive[row]}
+    fresh = list[int]()
+    for row, rank, name in offered:
+        if row not in model:
+            fresh.append(row)
+        if row not in model or (lower and rank < model[row][0]):
+            model[row] = (rank, name)
+    rows = _batch([(row,) for row, _rank, _name in offered], 1)
+    labels = np.array([(rank << 32) | name for _row, rank, name in offered], np.int64)
+    assert relation.adopt_rows(rows, labels, lower=lower).tolist() == fresh
+    assert relation.alive().tolist() == sorted(model)
+    assert {row: (int(relation.labels[row]) >> 32, int(relation.labels[row]) & 7) for row in model} == model
+
+
+_TIMES = st.sampled_from([fact_arrays.NEVER, 0, 3, 5, 8])
+
+
+@settings(max_examples=100)
+@given(st.lists(st.lists(st.tuples(st.integers(0, 7), _TIMES), max_size=10), max_size=4), st.booleans())
+def test_facts_arrive_in_their_order(batches: list[list[tuple[int, int]]], timed: bool) -> None:
+    relation = _labelled([0] * 8, [0] * 8, [True] * 8)
+    present, since, arrived = np.zeros(8, np.bool_), np.full(8, fact_arrays.NEVER), np.zeros(8, np.int64)
+    model: dict[int, tuple[int, int]] = {}
+    arrivals = 0
+    for batch in batches:
+        numbers = np.array([row for row, _time in batch], np.int64)
+        times = np.array([time for _row, time in batch] if timed else [], np.int64)
+        touched, before = np.empty(len(batch), np.int64), np.empty((len(batch), 3), np.int64)
+        known, old = dict(model), (present.copy(), since.copy(), arrived.copy())
+        facts = (present, since, arrived)
+        both = fact_arrays.arrive(numbers, times, arrivals, facts, relation.arrays, touched, before)
+        for at, (row, time) in enumerate(batch):
+            since_before = model[row][0] if row in model else fact_arrays.NEVER
+            model[row] = (max(since_before, time) if timed else since_before, arrivals + 1 + at)
+        arrivals += len(batch)
+        rows = touched[: both >> 32].tolist()
+        assert rows == list(dict.fromkeys(numbers.tolist()))
+        assert both & 0xFFFFFFFF == len(model) - len(known)
+        assert before[: len(rows)].tolist() == [[int(array[row]) for array in old] for row in rows]
+        assert set(np.flatnonzero(present).tolist()) == set(model)
+        assert {row: (int(since[row]), int(arrived[row])) for row in model} == model
+        present[5] = False  # a fact that goes and comes again has no time yet
+        model.pop(5, None)
+
+
+@given(st.lists(st.integers(0, 7), max_size=12), st.lists(st.booleans(), min_size=8, max_size=8))
+def test_facts_are_sorted_out_by_presence(numbers: list[int], present: list[bool]) -> None:
+    relation = _labelled([0] * 8, [0] * 8, [True] * 8)
+    shown, gone = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
+    both = fact_arrays.sort_out(np.array(numbers, np.int64), np.array(present), relation.arrays, shown, gone)
+    once = list(dict.fromkeys(numbers))
+    assert shown[: both >> 32].tolist() == [row for row in once if present[row]]
+    assert gone[: both & 0xFFFFFFFF].tolist() == [row for row in once if not present[row]]
+    assert len(relation.mark(np.arange(8))) == 8
+
+
+@given(st.lists(st.integers(-20, 20), max_size=8), st.integers(1, 9), st.integers(1, 9))
+def test_facts_die_at_the_first_slide_after_their_window(times: list[int], size: int, slide: int) -> None:
+    since = np.array([*times, fact_arrays.NEVER], np.int64)
+    out = np.empty(len(since), np.int64)
+    fact_arrays.find_deaths(np.arange(len(since)), since, size, slide, out)
+    expected = [next(at for at in range(t + size, t + size + slide) if at % slide == 0) for t in times]
+    assert out.tolist() == [*expected, fact_arrays.FOREVER]
+
+
+@settings(max_examples=100)
+@given(_derivations(), st.lists(st.integers(0, 7), max_size=12), st.integers(0, 3))
+def test_rows_die_when_their_time_has_come(
+    drawn: tuple[list[int], list[int], list[bool], list[tuple[int, int, int]]], numbers: list[int], now: int
+) -> None:
+    deaths, _prints, alive, derivations = drawn
+    relation, batch = _labelled(deaths, [0] * 8, alive), _batch(derivations, 3)
+    relation.labels[:8] = [fact_arrays.FOREVER if death == 3 else death for death in deaths]
+    offers = np.empty(len(batch), np.int64)
+    label_arrays.take_deaths(batch, 1, relation.labels, offers)
+    label_arrays.fold_deaths(batch, 2, relation.labels, offers)
+    assert offers.tolist() == [min(int(relation.labels[a]), int(relation.labels[b])) for _row, a, b in derivations]
+    given_rows = np.array(numbers, np.int64)
+    out, times, gone = (np.empty(len(numbers), np.int64) for _ in range(3))
+    made = label_arrays.find_mortals(given_rows, relation.arrays, relation.labels, out, times)
+    mortal = [row for row in dict.fromkeys(numbers) if alive[row] and deaths[row] < 3]
+    assert list(zip(out[:made].tolist(), times[:made].tolist(), strict=True)) == [(row, deaths[row]) for row in mortal]
+    made = label_arrays.retire_due(given_rows, now, relation.arrays, relation.labels, gone)
+    assert gone[:made].tolist() == [row for row in mortal if deaths[row] <= now]
+    assert not relation.is_alive(gone[:made]).any()
+
+
+@settings(max_examples=100)
+@given(_derivations(), st.lists(st.integers(0, 3), min_size=8, max_size=8))
+def test_relabelled_rows_tell_what_changed(
+    drawn: tuple[list[int], list[int], list[bool], list[tuple[int, int, int]]], offers: list[int]
+) -> None:
+    labels, _prints, old, _derived = drawn
+    relation = _labelled([0] * 8, labels, old)
+    relation.settle()
+    before, changed = np.empty(8, np.int64), np.empty(8, np.int64)
+    both = label_arrays.relabel(np.arange(8), np.array(offers), relation.arrays, relation.labels, before, changed)
+    kept = [label & 3 for label in labels]
+    expected = [row for row in range(8) if old[row] and kept[row] != offers[row]]
+    assert before.tolist() == kept
+    assert relation.labels[:8].tolist() == offers
+    assert changed[: both >> 1].tolist() == expected
+    assert bool(both & 1) == any(offers[row] < kept[row] for row in expected)
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="this is the run without the JIT")

@@ -1,10 +1,11 @@
 """An index: the key columns of a relation to the numbers of the rows that hold them.
 
-An index is the tuple (table, slots, arena, meta, columns). `slots` has a line for each key: a row that holds it, and
-the start, length and capacity of its vector of row numbers in `arena`. An entry of `table` is -1 or the number of a
-slot. While a key is one column of small numbers, `meta` says direct, and the key itself is the place in the table;
-else places follow from the key's hash. A vector that is full moves to the end of the arena with twice the room. Rows
-that died stay in the vectors; probing looks at their flags.
+An index is the tuple (table, slots, arena, meta, columns). `slots` has a line for each key: the first row that holds
+it, and the start, length and capacity of its vector of row numbers in `arena`. A vector of one is that first row, and
+takes no room in the arena. An entry of `table` is -1 or the number of a slot. While a key is one column of small
+numbers, `meta` says direct, and the key itself is the place in the table; else places follow from the key's hash. A
+vector that is full moves to the end of the arena with twice the room. Rows that died stay in the vectors; probing looks
+at their flags.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, prefetch
+from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, part, prefetch
 from whorl.kernel.arrays.rowset import NARROW, RELATION, cell, find_rows, mix, read_column
 
 REP, START, LENGTH, CAPACITY = 0, 1, 2, 3
 SLOTS, USED, BITS, DIRECT = 0, 1, 2, 3  # places in `meta`: slots taken, arena taken, bits of the table, direct or not
-INDEX = types.Tuple((INT32S, ROWS, INT32S, INTS, INTS))  # type: ignore[no-untyped-call]
+SLOT_LINES = types.Array(types.int32, 2, "C")
+INDEX = types.Tuple((INT32S, SLOT_LINES, INT32S, INTS, INTS))  # type: ignore[no-untyped-call]
 ROW_NUMBER = -1  # in `wants`: the number of the row itself
 BLOCK = 256
 EMPTY = -1
@@ -63,6 +65,33 @@ def same_line(batch, line, keys, rows, row, columns, narrow):  # type: ignore[no
     return True
 
 
+@part
+def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-untyped-def]
+    """Put where the search for the key of some rows starts in the table into ``places``, and ask for what is there."""
+    table, slots, arena, meta, columns = index
+    if meta[DIRECT] != 0:
+        column = columns[0]
+        word = column >> 1 if narrow else column
+        right = 0 if column & 1 or not narrow else 32
+        half = np.int64(0xFFFFFFFF) if narrow else np.int64(-1)
+        for line in range(low, high):
+            places[line - low] = (rows[line, word] >> right) & half
+    else:
+        shift = np.uint64(64 - meta[BITS])
+        for line in range(low, high):
+            places[line - low] = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
+    for at in range(high - low):
+        if 0 <= places[at] < table.size:
+            prefetch(table, places[at])
+    for at in range(high - low):
+        if 0 <= places[at] < table.size:
+            prefetch(slots, np.int64(max(table[places[at]], 0)) * 4)
+    for at in range(high - low):
+        if 0 <= places[at] < table.size and table[places[at]] != EMPTY:
+            slot = np.int64(table[places[at]])
+            prefetch(arena, np.int64(slots[slot, START]) + np.int64(slots[slot, LENGTH]))
+
+
 @kernel(INT(RELATION, INT, INT, INDEX))
 def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
     """Enter rows ``low`` to ``high``; return the first that found no room, ``high`` if all did."""
@@ -70,59 +99,55 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
     table, slots, arena, meta, columns = index
     narrow = relation_meta[NARROW] != 0
     mask = table.size - 1
-    shift = np.uint64(64 - meta[BITS])
     direct = meta[DIRECT] != 0
-    places = np.empty(BLOCK, np.int64)
-    for line in range(low, high):
-        if (line - low) % BLOCK == 0:
+    taken = meta[SLOTS]
+    used = meta[USED]
+    most = slots.shape[0] if direct else min(slots.shape[0], 7 * table.size // 10)
+    places = np.empty(min(BLOCK, high - low), np.int64)
+    line = end = start = low
+    while line < high:
+        if line == end:
+            start = line
             end = min(high, line + BLOCK)
-            for other in range(line, end):
-                if direct:
-                    place = cell(rows, other, columns[0], narrow)
-                    places[other - line] = place
-                    if 0 <= place < table.size:
-                        prefetch(table, place)
-                else:
-                    places[other - line] = np.int64(hash_stored(rows, other, columns, narrow) >> shift)
-                    prefetch(table, places[other - line])
-            for other in range(line, end):
-                place = places[other - line]
-                if 0 <= place < table.size and table[place] != EMPTY:
-                    prefetch(slots, np.int64(table[place]) * 4)
-        place = places[(line - low) % BLOCK]
-        if direct:
-            if place < 0 or place >= table.size:
-                return line
-            slot = np.int64(table[place])
-        else:
-            slot = np.int64(table[place])
+            find_places(rows, line, end, narrow, index, places)
+        place = places[line - start]
+        if direct and (place < 0 or place >= table.size):
+            break
+        slot = np.int64(table[place])
+        if not direct:
             while slot != EMPTY and not same_stored(rows, line, slots[slot, REP], columns, narrow):
                 place = (place + 1) & mask
                 slot = np.int64(table[place])
         if slot == EMPTY:
-            if meta[SLOTS] == slots.shape[0] or (not direct and 10 * (meta[SLOTS] + 1) > 7 * table.size):
-                return line
-            slot = meta[SLOTS]
-            slots[slot, REP] = line
-            slots[slot, START] = 0
-            slots[slot, LENGTH] = 0
-            slots[slot, CAPACITY] = 0
-            table[place] = slot
-            meta[SLOTS] += 1
-        length = slots[slot, LENGTH]
-        if length == slots[slot, CAPACITY]:
-            capacity = 1 if length == 0 else 2 * length
-            if meta[USED] + capacity > arena.size:
-                return line
-            start = slots[slot, START]
-            for at in range(length):
-                arena[meta[USED] + at] = arena[start + at]
-            slots[slot, START] = meta[USED]
-            slots[slot, CAPACITY] = capacity
-            meta[USED] += capacity
-        arena[slots[slot, START] + length] = line
-        slots[slot, LENGTH] = length + 1
-    return high
+            if taken == most:
+                break
+            table[place] = taken
+            slots[taken, REP] = line
+            slots[taken, START] = 0
+            slots[taken, LENGTH] = 1
+            slots[taken, CAPACITY] = 1
+            taken += 1
+        else:
+            length = np.int64(slots[slot, LENGTH])
+            first = np.int64(slots[slot, START])
+            if length == slots[slot, CAPACITY]:
+                if used + 2 * length > arena.size:
+                    break
+                if length == 1:
+                    arena[used] = slots[slot, REP]
+                else:
+                    for at in range(length):
+                        arena[used + at] = arena[first + at]
+                first = used
+                slots[slot, START] = used
+                slots[slot, CAPACITY] = 2 * length
+                used += 2 * length
+            arena[first + length] = line
+            slots[slot, LENGTH] = length + 1
+        line += 1
+    meta[SLOTS] = taken
+    meta[USED] = used
+    return line
 
 
 @kernel(types.void(RELATION, INDEX))
@@ -238,14 +263,14 @@ def probe(left, keys, index, relation, wants, out, state):  # type: ignore[no-un
                     prefetch(slots, found[at] * 4)
             for at in range(high - low):
                 if found[at] != EMPTY:
-                    prefetch(arena, slots[found[at], START])
+                    prefetch(arena, np.int64(slots[found[at], START]))
         while line < high:
             slot = found[line - low]
             if slot >= 0:
-                start = slots[slot, START]
-                length = slots[slot, LENGTH]
+                start = np.int64(slots[slot, START])
+                length = np.int64(slots[slot, LENGTH])
                 while offset < length and made < room:
-                    row = np.int64(arena[start + offset])
+                    row = np.int64(slots[slot, REP] if length == 1 else arena[start + offset])
                     offset += 1
                     if flags[row] & need:
                         lines[made] = line
@@ -293,8 +318,9 @@ def test_keys(left, keys, index, relation, need, out):  # type: ignore[no-untype
             slot = found[line - low]
             if slot < 0:
                 continue
-            start = slots[slot, START]
-            for at in range(slots[slot, LENGTH]):
-                if flags[arena[start + at]] & need:
+            start = np.int64(slots[slot, START])
+            length = np.int64(slots[slot, LENGTH])
+            for at in range(length):
+                if flags[slots[slot, REP] if length == 1 else arena[start + at]] & need:
                     out[line] = 1
                     break

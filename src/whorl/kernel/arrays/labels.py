@@ -10,10 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from whorl.kernel.arrays.jit import BOOLS, GOLDEN, INT, INTS, ROWS, inlined, kernel
-from whorl.kernel.arrays.rowset import MARK, NEW, RELATION
+from whorl.kernel.arrays.facts import FOREVER
+from whorl.kernel.arrays.jit import BOOLS, GOLDEN, INT, INTS, ROWS, inlined, kernel, prefetch
+from whorl.kernel.arrays.rowset import BLOCK, DEAD, MARK, NEW, OLD, RELATION, find_block
 
 ANY, REACHED, ABOVE = 0, 1, 2  # whom `concern` collects
+WORTHLESS = np.iinfo(np.int64).max  # an offer of ranks that nobody takes
 _PRINT = np.int64(0xFFFFFFFF)
 
 
@@ -35,13 +37,35 @@ def stamp(batch, first, rule, offers):  # type: ignore[no-untyped-def]
         offers[line] = fingerprint(batch, line, first, rule)
 
 
-@kernel(types.void(ROWS, INT, INTS, INTS))
-def fold_ranks(batch, column, labels, offers):  # type: ignore[no-untyped-def]
-    """Raise the ranks of offers above those of the rows in a column."""
+@kernel(types.void(ROWS, INT, INT, INT, RELATION, INTS, INTS))
+def stamp_above(batch, first, rule, column, relation, labels, offers):  # type: ignore[no-untyped-def]
+    """Offer the fingerprint of each derivation and a rank above that of the row in a column; nothing if it is dead."""
+    flags = relation[1]
     for line in range(batch.shape[0]):
-        rank = (labels[batch[line, column]] >> 32) + 1
-        if rank > offers[line] >> 32:
+        row = batch[line, column]
+        offers[line] = WORTHLESS if flags[row] & NEW == 0 else ((labels[row] >> 32) + 1) << 32
+    for line in range(batch.shape[0]):
+        offers[line] |= fingerprint(batch, line, first, rule)
+
+
+@kernel(types.void(ROWS, INT, RELATION, INTS, INTS))
+def fold_ranks(batch, column, relation, labels, offers):  # type: ignore[no-untyped-def]
+    """Raise the ranks of offers above those of the rows in a column; offers that use dead rows are worth nothing."""
+    flags = relation[1]
+    for line in range(batch.shape[0]):
+        row = batch[line, column]
+        rank = (labels[row] >> 32) + 1
+        if flags[row] & NEW == 0:
+            offers[line] = WORTHLESS
+        elif rank > offers[line] >> 32:
             offers[line] = (rank << 32) | (offers[line] & _PRINT)
+
+
+@kernel(types.void(ROWS, INT, INTS, INTS))
+def take_deaths(batch, column, labels, deaths):  # type: ignore[no-untyped-def]
+    """Set ``deaths`` to the labels of the rows in a column."""
+    for line in range(batch.shape[0]):
+        deaths[line] = labels[batch[line, column]]
 
 
 @kernel(types.void(ROWS, INT, INTS, INTS))
@@ -73,47 +97,104 @@ def concern(numbers, offers, whom, relation, labels, out):  # type: ignore[no-un
     return made
 
 
-@kernel(INT(ROWS, INT, INT, INTS, RELATION, INTS, INTS))
-def concern_keepers(batch, first, rule, numbers, relation, labels, out):  # type: ignore[no-untyped-def]
-    """Mark and collect the rows alive that keep one of the derivations, or forgot which (0); return how many."""
+@kernel(INT(ROWS, INT, INT, RELATION, INTS, INTS))
+def find_keepers(batch, width, rule, relation, labels, out):  # type: ignore[no-untyped-def]
+    """Mark and collect the rows alive that keep the derivation of a line, or forgot which (0); return how many.
+
+    The first ``width`` columns are the row derived.
+    """
     _rows, flags, _table, _meta = relation
+    size = min(BLOCK, batch.shape[0])
+    hashes = np.empty(size, np.uint64)
+    places = np.empty(size, np.int64)
+    found = np.empty(size, np.int64)
+    block = np.empty((size, width), np.int64)
     made = 0
-    for line in range(numbers.size):
-        row = numbers[line]
-        if row < 0 or flags[row] & NEW == 0 or flags[row] & MARK != 0:
-            continue
-        kept = labels[row] & _PRINT
-        if kept in (0, fingerprint(batch, line, first, rule)):
-            flags[row] |= MARK
-            out[made] = row
-            made += 1
+    for low in range(0, batch.shape[0], BLOCK):
+        many = min(batch.shape[0] - low, BLOCK)
+        for column in range(width):
+            for at in range(many):
+                block[at, column] = batch[low + at, column]
+        find_block(block, 0, many, relation, hashes, places, found)
+        for at in range(many):
+            prefetch(flags, max(found[at], 0))
+            prefetch(labels, max(found[at], 0))
+        for at in range(many):
+            row = found[at]
+            if row < 0 or flags[row] & NEW == 0 or flags[row] & MARK != 0:
+                continue
+            kept = labels[row] & _PRINT
+            if kept in (0, fingerprint(batch, low + at, width, rule)):
+                flags[row] |= MARK
+                out[made] = row
+                made += 1
     return made
 
 
-@kernel(INT(ROWS, INTS, INTS, INTS, BOOLS))
-def take_other(batch, offers, numbers, labels, found):  # type: ignore[no-untyped-def]
-    """Give rows another derivation that uses smaller ranks only; the first column of a line says which row.
+@kernel(INT(ROWS, INTS, INTS, INTS, INTS, BOOLS))
+def take_other(batch, offers, numbers, labels, own, found):  # type: ignore[no-untyped-def]
+    """Give rows another derivation that uses only rows before them; the first column of a line says which row.
 
-    Rows keep their rank, so that those above them stay above. Return how many found one.
+    Before a row are those of smaller rank, and in the columns ``own``, which hold rows of its relation, those of the
+    same rank with a smaller number; if there are no such columns, other ones may hold rows of its rank. Rows keep their
+    rank, so that those behind them stay behind. Return how many found one.
     """
     made = 0
     for at in range(batch.shape[0]):
         line = batch[at, 0]
+        if found[line]:
+            continue
         row = numbers[line]
         rank = labels[row] >> 32
-        if not found[line] and (offers[at] >> 32) <= rank:
+        above = (offers[at] >> 32) - rank
+        if above > 1 or (above == 1 and own.size == 0):
+            continue
+        before = True
+        if above == 1:
+            for place in range(own.size):
+                used = batch[at, own[place]]
+                before &= used < row or labels[used] >> 32 < rank
+        if before:
             found[line] = True
             labels[row] = (rank << 32) | (offers[at] & _PRINT)
             made += 1
     return made
 
 
-@kernel(types.void(ROWS, INTS, INTS))
-def lowest_offers(batch, offers, best):  # type: ignore[no-untyped-def]
-    """Keep for each row the smallest offer; the first column of a line says which row."""
+@kernel(INT(ROWS, INTS, BOOLS, ROWS))
+def left_over(batch, numbers, found, out):  # type: ignore[no-untyped-def]
+    """Copy the lines of rows that found nothing, with the row's number in the first column; return how many."""
+    made = 0
     for at in range(batch.shape[0]):
         line = batch[at, 0]
-        best[line] = min(best[line], offers[at])
+        if not found[line]:
+            out[made, 0] = numbers[line]
+            for column in range(1, batch.shape[1]):
+                out[made, column] = batch[at, column]
+            made += 1
+    return made
+
+
+@kernel(INT(ROWS, INTS, RELATION, INTS, INTS))
+def take_lowest(batch, offers, relation, labels, out):  # type: ignore[no-untyped-def]
+    """Give dead rows, whose numbers are in the first column, the smallest of their offers that are worth something.
+
+    Mark and collect the rows that got one; return how many.
+    """
+    flags = relation[1]
+    made = 0
+    for at in range(batch.shape[0]):
+        row = batch[at, 0]
+        if offers[at] == WORTHLESS or flags[row] & NEW != 0:
+            continue
+        if flags[row] & MARK == 0:
+            flags[row] |= MARK
+            labels[row] = offers[at]
+            out[made] = row
+            made += 1
+        else:
+            labels[row] = min(labels[row], offers[at])
+    return made
 
 
 @kernel(types.void(ROWS, INTS, INTS))
@@ -122,3 +203,58 @@ def highest_offers(batch, offers, best):  # type: ignore[no-untyped-def]
     for at in range(batch.shape[0]):
         line = batch[at, 0]
         best[line] = max(best[line], offers[at])
+
+
+@kernel(INT(INTS, RELATION, INTS, INTS, INTS))
+def find_mortals(numbers, relation, labels, out, deaths):  # type: ignore[no-untyped-def]
+    """Put the rows alive that die some time into ``out``, each once, with their deaths; return how many."""
+    flags = relation[1]
+    made = 0
+    for at in range(numbers.size):
+        row = numbers[at]
+        if flags[row] & (NEW | MARK) == NEW and labels[row] != FOREVER:
+            flags[row] |= MARK
+            out[made] = row
+            deaths[made] = labels[row]
+            made += 1
+    for at in range(made):
+        flags[out[at]] &= ~np.uint8(MARK)
+    return made
+
+
+@kernel(INT(INTS, INT, RELATION, INTS, INTS))
+def retire_due(numbers, now, relation, labels, gone):  # type: ignore[no-untyped-def]
+    """Let the rows die whose time has come; put those that were alive into ``gone``; return how many."""
+    _rows, flags, _table, meta = relation
+    made = 0
+    for at in range(numbers.size):
+        row = numbers[at]
+        if labels[row] <= now and flags[row] & NEW != 0:
+            flags[row] &= ~np.uint8(NEW)
+            gone[made] = row
+            made += 1
+    if made:
+        meta[DEAD] = 1
+    return made
+
+
+@kernel(INT(INTS, INTS, RELATION, INTS, INTS, INTS))
+def relabel(numbers, offers, relation, labels, before, changed):  # type: ignore[no-untyped-def]
+    """Give rows, each there once, the labels offered, and keep those they had in ``before``.
+
+    Put the rows that were alive before this epoch and had another label into ``changed``. Return how many, shifted by
+    one bit; the last bit says whether the label of one of them got smaller.
+    """
+    flags = relation[1]
+    made = 0
+    lowered = 0
+    for at in range(numbers.size):
+        row = numbers[at]
+        before[at] = labels[row]
+        labels[row] = offers[at]
+        if offers[at] != before[at] and flags[row] & OLD != 0:
+            changed[made] = row
+            made += 1
+            if offers[at] < before[at]:
+                lowered = 1
+    return (made << 1) | lowered

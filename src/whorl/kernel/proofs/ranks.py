@@ -1,10 +1,10 @@
 """Some proof, quickly: from each row on to a derivation whose rows have smaller ranks.
 
-The strategy `support` keeps a rank with every row, above the ranks of the rows it was derived from; so a derivation of
-smaller ranks always exists, and going down the ranks ends. Other labels may mean something else; but whatever they
-mean, a descent that ends is a proof. Where labels lead nowhere, ranks are made: rows that rules derive are derived once
-more under `support`, beside the state, until those asked for have appeared; for other strata, which hold far fewer
-derivations, heights inside the stratum serve.
+The strategy `support` keeps a rank with every row, not below the ranks of the rows it is derived from, and of rows of
+its own rank it uses older ones; so there is always a way down, and it ends. Other labels may mean something else; but
+whatever they mean, a descent that ends is a proof. Where labels lead nowhere, ranks are made: rows that rules derive
+are derived once more under `support`, beside the state, until those asked for have appeared; for other strata, which
+hold far fewer derivations, heights inside the stratum serve.
 """
 
 from __future__ import annotations
@@ -167,13 +167,18 @@ def _largest(key: Key, derivation: Derivation, ranks: Ranks, derivations: Deriva
     for premise in derivation.premises:
         if derivations.stratum(premise[0]) is stratum:
             rank = ranks.of(premise)
-            if rank is None:
+            if rank is None or not (derivation.rule is None or _is_before(premise, key, ranks)):
                 return None
             largest = max(largest, rank)
-    if largest < 0 or derivation.rule is None:
-        return largest
-    own = ranks.of(key)
-    return largest if own is not None and largest < own else None
+    return largest
+
+
+def _is_before(premise: Key, key: Key, ranks: Ranks) -> bool:
+    """Whether a row has a smaller rank than another, or the same and, in the same relation, a smaller number."""
+    rank, own = ranks.of(premise), ranks.of(key)
+    if rank is None or own is None:
+        return False
+    return rank < own or (rank == own and premise[0] == key[0] and premise[1] < key[1])
 
 
 def _heights(root: Key, chosen: dict[Key, Derivation | None]) -> dict[Key, int]:

@@ -14,16 +14,17 @@ from functools import partial
 import numpy as np
 
 from whorl.analysis.program import Relation
-from whorl.kernel.arrays.rowset import OLD
+from whorl.kernel.arrays import facts as fact_arrays
+from whorl.kernel.arrays import labels as label_arrays
+from whorl.kernel.arrays.facts import NEVER
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.queue import DeathQueue
 from whorl.kernel.state.relation import Ints, Mask, StoredRelation
 from whorl.model.report import InputCounts
 from whorl.model.values import Row
 
-FOREVER = np.iinfo(np.int64).max
 SPARE = 4096  # dead rows that are no waste
-NEVER = np.iinfo(np.int64).min  # the time of a fact that arrived before event time was known
+_NO_TIMES = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +170,11 @@ class BaseFacts:
 
     def _remember(self, numbers: Ints) -> None:
         """Note how facts are now, to be able to undo."""
-        present, times, arrived = self._present[numbers], self._times[numbers], self._arrived[numbers]
+        before = (self._present[numbers], self._times[numbers], self._arrived[numbers])
+        self._undo.append(partial(self._restore, numbers, *before))
 
-        def restore() -> None:
-            self._present[numbers], self._times[numbers], self._arrived[numbers] = present, times, arrived
-
-        self._undo.append(restore)
+    def _restore(self, numbers: Ints, present: Mask, times: Ints, arrived: Ints) -> None:
+        self._present[numbers], self._times[numbers], self._arrived[numbers] = present, times, arrived
 
     def _remember_rest(self) -> None:
         """Note what an epoch changes beside the facts themselves."""
@@ -191,7 +191,7 @@ class BaseFacts:
         self._remember_rest()
         if now is not None and self._untimed:
             for numbers in self._untimed:
-                self._stamp(numbers[self._present[numbers] & (self._times[numbers] == NEVER)], now)
+                self._stamp(distinct(numbers[self._present[numbers] & (self._times[numbers] == NEVER)]), now)
             self._untimed = []
         for weight, rows, times in changes:
             if weight > 0:
@@ -213,8 +213,10 @@ class BaseFacts:
             times = np.full(len(rows), NEVER if now is None else now, np.int64)
         if times is not None and size is not None and edge is not None:
             alive = times > edge - size
-            counts.late += int(len(rows) - alive.sum())
-            rows, times = np.ascontiguousarray(rows[alive]), times[alive]
+            late = len(rows) - int(np.count_nonzero(alive))
+            if late:
+                counts.late += late
+                rows, times = np.ascontiguousarray(rows[alive]), times[alive]
         numbers = self.stored.number(rows)
         self._reserve()
         if self._keys:
@@ -225,34 +227,36 @@ class BaseFacts:
             self._arrive(numbers, times, counts)
 
     def _arrive(self, numbers: Ints, times: Ints | None, counts: InputCounts) -> None:
-        unique = distinct(numbers)
-        self._remember(unique)
-        new = unique[~self._present[unique]]
-        counts.inserted += len(new)
-        counts.refreshed += len(numbers) - len(new)
-        self._present[new] = True
-        self._times[new] = NEVER
+        """Let facts arrive in their order, with their times if there are any."""
+        touched, before = np.empty(len(numbers), np.int64), np.empty((len(numbers), 3), np.int64)
+        facts = (self._present, self._times, self._arrived)
         arrivals = range(self._arrivals + 1, self._arrivals + 1 + len(numbers))
-        self._arrived[numbers] = np.arange(arrivals.start, arrivals.stop)
+        stamps = _NO_TIMES if times is None else np.ascontiguousarray(times)
+        both = fact_arrays.arrive(numbers, stamps, self._arrivals, facts, self.stored.arrays, touched, before)
         self._arrivals += len(numbers)
-        self._dirty.append(unique)
+        fresh = both & 0xFFFFFFFF
+        touched, before = touched[: both >> 32], before[: both >> 32]
+        self._undo.append(partial(self._restore, touched, before[:, 0] != 0, before[:, 1], before[:, 2]))
+        counts.inserted += fresh
+        counts.refreshed += len(numbers) - fresh
+        self._dirty.append(touched)
         window = self.relation.window
         if window is not None and window.counted:
-            self._alive += len(new)
+            self._alive += fresh
             self._line.extend(zip(arrivals, numbers.tolist(), strict=True))
-        if times is not None:
-            self._stamp(numbers, times)
-
-    def _stamp(self, numbers: Ints, times: Ints | int) -> None:
-        """Raise the times of facts, and let them wait for their end."""
-        self._remember(distinct(numbers))
-        np.maximum.at(self._times, numbers, times)
-        if self._timed_window is None or not len(numbers):
+        if times is None or self._timed_window is None or not len(numbers):
             return
-        if isinstance(times, np.ndarray) and (times == NEVER).any():
+        if (times == NEVER).any():
             self._untimed.append(numbers)
-            return
-        self._wait(numbers)
+        else:
+            self._wait(touched)
+
+    def _stamp(self, numbers: Ints, time: int) -> None:
+        """Give facts that have none a time, and let them wait for their end."""
+        self._remember(numbers)
+        self._times[numbers] = time
+        if len(numbers):
+            self._wait(numbers)
 
     def _wait(self, numbers: Ints) -> None:
         """Let facts wait for their end."""
@@ -324,11 +328,12 @@ class BaseFacts:
         """Let views see what changed since the last time."""
         if not self._dirty:
             return
-        numbers = distinct(np.concatenate(self._dirty))
+        numbers = self._dirty[0] if len(self._dirty) == 1 else np.concatenate(self._dirty)
         self._dirty = []
-        present = self._present[numbers]
-        self.stored.retire(numbers[~present])
-        shown = numbers[present]
+        shown, gone = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
+        both = fact_arrays.sort_out(numbers, self._present, self.stored.arrays, shown, gone)
+        shown, gone = shown[: both >> 32], gone[: both & 0xFFFFFFFF]
+        self.stored.retire(gone)
         if self.stored.dying:
             self._label(shown)
         self.stored.revive(shown)
@@ -343,20 +348,19 @@ class BaseFacts:
         """Return when facts die: at the first slide, if there are any, from which their window does not reach back."""
         size = self._timed_window
         assert size is not None, "only what has a window dies by itself"
-        times = self._times[numbers]
-        deaths = np.where(times == NEVER, FOREVER, times + size)
         window = self.relation.window
-        if window is not None and window.slide is not None:
-            deaths = np.where(times == NEVER, FOREVER, -(-deaths // window.slide) * window.slide)
+        deaths = np.empty(len(numbers), np.int64)
+        slide = 1 if window is None or window.slide is None else window.slide
+        fact_arrays.find_deaths(numbers, self._times, size, slide, deaths)
         return deaths
 
     def _label(self, numbers: Ints) -> None:
         """Note when facts die, to be undone with the epoch."""
-        before, deaths = self.stored.labels[numbers], self._deaths(numbers)
-        other = (deaths != before) & self.stored.is_alive(numbers, OLD)
-        self.stored.labels[numbers] = deaths
-        self.stored.note_changes(numbers[other])
-        self.stored.lowered |= bool((deaths < before)[other].any())
+        stored, deaths = self.stored, self._deaths(numbers)
+        before, other = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
+        made = label_arrays.relabel(numbers, deaths, stored.arrays, stored.labels, before, other)
+        stored.note_changes(other[: made >> 1])
+        stored.lowered |= bool(made & 1)
 
         def restore() -> None:
             self.stored.labels[numbers] = before

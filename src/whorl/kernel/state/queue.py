@@ -26,11 +26,12 @@ class DeathQueue:
         if times[0] == times[-1] and (times == times[0]).all():
             self._put(int(times[0]), numbers)
             return
-        order = np.argsort(times, kind="stable")
-        numbers, times = numbers[order], times[order]
-        starts = np.flatnonzero(times[1:] != times[:-1]) + 1
-        for time, part in zip(times[np.append(0, starts)].tolist(), np.split(numbers, starts), strict=True):
-            self._put(time, part)
+        if not (times[1:] >= times[:-1]).all():
+            order = np.argsort(times)
+            numbers, times = numbers[order], times[order]
+        starts = [0, *(np.flatnonzero(times[1:] != times[:-1]) + 1).tolist(), len(times)]
+        for time, low, high in zip(times[starts[:-1]].tolist(), starts, starts[1:], strict=False):
+            self._put(time, numbers[low:high])
 
     def _put(self, time: int, numbers: Ints) -> None:
         if time not in self._waiting:

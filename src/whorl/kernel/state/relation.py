@@ -17,6 +17,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 ROOM = 0.7
 _SMALL_BITS = 6
+_FEW = 1 << 15  # changes that may be put together
 _FIRST = 4096  # entries of a table that wait while it grows
 _SPARSEST, _ANYWAY = 4, 65536  # keys are places of their own while below so many for each row, or this small
 
@@ -39,7 +40,7 @@ class Index:
         self.done = 0
         self._meta = np.array([0, 0, _SMALL_BITS, len(self.columns) == 1], np.int64)
         self._table = np.full(1 << _SMALL_BITS, -1, np.int32)
-        self._slots = np.empty((32, 4), np.int64)
+        self._slots = np.empty((32, 4), np.int32)
         self._arena = np.empty(64, np.int32)
 
     def arrays(self) -> tuple[object, ...]:
@@ -125,6 +126,8 @@ class StoredRelation:
         self.labels: Ints = np.empty(0, np.int64)
         self._labelled = False
         self._changed: list[Ints] = []
+        self._together: Ints | None = None  # all of them, since someone asked
+        self._selected: dict[int, Ints] = {}  # likewise what was asked of them
         self.lowered = False  # whether a label got smaller in this epoch
         self.living = 0  # rows alive after the last epoch
         self.arrays = (self._rows, self._flags, self._table, self._meta)
@@ -159,18 +162,18 @@ class StoredRelation:
         if not len(batch):
             return _NONE
         fresh = self._enter(batch, rowset.ADD)
-        if len(fresh):
-            self._changed.append(fresh)
+        self.note_changes(fresh)
         return fresh
 
-    def adopt_rows(self, batch: Ints, offers: Ints, *, better: bool = False) -> Ints:
+    def adopt_rows(self, batch: Ints, offers: Ints, *, better: bool = False, lower: bool = False) -> Ints:
         """Make rows alive with the label offered to each; return those that were not.
 
-        With ``better``, a larger label replaces a smaller one, and the rows that got one are returned too.
+        With ``better``, a larger label replaces a smaller one, and the rows that got one are returned too; with
+        ``lower``, a smaller rank replaces a larger one, silently.
         """
-        changed = self._enter(batch, rowset.RAISE if better else rowset.ADOPT, offers)
-        if len(changed):
-            self._changed.append(changed)
+        mode = rowset.RAISE if better else rowset.LOWER if lower else rowset.ADOPT
+        changed = self._enter(batch, mode, offers)
+        self.note_changes(changed)
         return changed
 
     def number(self, batch: Ints) -> Ints:
@@ -203,8 +206,7 @@ class StoredRelation:
         """Make rows alive by number; return those that were not."""
         fresh = np.empty(len(numbers), np.int64)
         fresh = fresh[: rowset.revive(numbers, self.arrays, fresh)]
-        if len(fresh):
-            self._changed.append(fresh)
+        self.note_changes(fresh)
         return fresh
 
     def adopt(self, numbers: Ints, offers: Ints, *, better: bool = False) -> Ints:
@@ -212,8 +214,7 @@ class StoredRelation:
         changed = np.empty(len(numbers), np.int64)
         mode = rowset.RAISE if better else rowset.ADOPT
         changed = changed[: rowset.adopt(numbers, offers, self.arrays, self.labels, changed, mode)]
-        if len(changed):
-            self._changed.append(changed)
+        self.note_changes(changed)
         return changed
 
     def mark(self, numbers: Ints) -> Ints:
@@ -229,8 +230,7 @@ class StoredRelation:
         """Let rows die by number; return those that were alive."""
         gone = np.empty(len(numbers), np.int64)
         gone = gone[: rowset.retire(numbers, self.arrays, gone)]
-        if len(gone):
-            self._changed.append(gone)
+        self.note_changes(gone)
         return gone
 
     def read(self, numbers: Ints, *, more: int = 0) -> Ints:
@@ -250,7 +250,9 @@ class StoredRelation:
 
     def changed(self) -> Ints:
         """Return the numbers of rows that died or came alive in this epoch, perhaps more than once."""
-        return _concatenate(self._changed)
+        if self._together is None:
+            self._together = _concatenate(self._changed)
+        return self._together
 
     def changed_since(self, seen: int) -> tuple[list[Ints], int]:
         """Return the notes of changes after the first ``seen`` of this epoch, and how many there are now."""
@@ -265,6 +267,8 @@ class StoredRelation:
         """Remember rows that someone else made alive, let die or gave another label."""
         if len(numbers):
             self._changed.append(numbers)
+            self._together = None
+            self._selected.clear()
 
     def relabelled(self) -> Ints:
         """Return the rows that were and are alive, and may have got another label in this epoch."""
@@ -275,17 +279,21 @@ class StoredRelation:
         return self._select(rowset.NEW), self._select(rowset.OLD)
 
     def _select(self, wanted: int) -> Ints:
-        changed = self.changed()
-        out = np.empty(len(changed), np.int64)
-        return out[: rowset.select_changed(changed, self.arrays, wanted, out)]
+        if wanted not in self._selected:
+            changed = self.changed()
+            out = np.empty(len(changed), np.int64)
+            self._selected[wanted] = out[: rowset.select_changed(changed, self.arrays, wanted, out)]
+        return self._selected[wanted]
 
     def settle(self) -> tuple[Ints, Ints]:
         """Close the epoch; return the numbers of rows that appeared and vanished.
 
         What was noted is gone through part by part and overwritten, so that a large epoch is not held several times.
         """
-        parts, self._changed = self._changed[::-1], []
-        self.lowered = False
+        parts = self._changed[::-1]
+        if len(parts) > 1 and sum(map(len, parts)) <= _FEW:
+            parts = [self.changed()]
+        self._forget_changes()
         appeared: list[Ints] = []
         vanished: list[Ints] = []
         while parts:
@@ -297,6 +305,12 @@ class StoredRelation:
         came, went = _concatenate(appeared), _concatenate(vanished)
         self.living += len(came) - len(went)
         return came, went
+
+    def _forget_changes(self) -> None:
+        self._changed = []
+        self._together = None
+        self._selected = {}
+        self.lowered = False
 
     def drop(self, wasted: Mask) -> None:
         """Forget rows for good; the others get new numbers, in their order."""
@@ -337,13 +351,13 @@ class StoredRelation:
         self._flags[appeared] = rowset.NEW
         self._flags[vanished] = rowset.OLD
         self.living += len(vanished) - len(appeared)
+        self._forget_changes()
         self._changed = [appeared, vanished]
 
     def roll_back(self) -> None:
         """Undo the epoch: let NEW equal OLD again."""
         changed = self.changed()
-        self._changed = []
-        self.lowered = False
+        self._forget_changes()
         old = self._flags[changed] & rowset.OLD
         self._flags[changed] = old | (old >> 1)
         self.clear_marks()

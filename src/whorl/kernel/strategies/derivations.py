@@ -10,7 +10,7 @@ Cost of a deletion: the derivations that are lost, and those left of the rows th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -100,7 +100,9 @@ class Derivations(Support):
             found = store.find(np.column_stack((numbers, chunk[:, head.width :])))
             yield found[found >= 0]
 
-    def supports(self, name: str, numbers: Ints) -> Iterator[tuple[int, Ints]]:
+    def supports(
+        self, name: str, numbers: Ints, _inside: int = NEW, _rules: Sequence[int] | None = None
+    ) -> Iterator[tuple[int, Ints]]:
         """Yield the derivations kept of rows: the line of the row, then the rows used."""
         for rule, store in enumerate(self._stores):
             if self.stratum.rules[rule].relation != name:

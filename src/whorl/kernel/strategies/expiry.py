@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from whorl.kernel.arrays import labels as arithmetic
+from whorl.kernel.arrays.facts import FOREVER
 from whorl.kernel.arrays.rowset import NEW
-from whorl.kernel.state.base import FOREVER
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.queue import DeathQueue
 from whorl.kernel.state.relation import Ints
@@ -69,14 +69,20 @@ class Expiry(Rederive):
 
     def offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return when a derivation dies: with the first of the rows it uses."""
-        deaths = np.full(len(batch), FOREVER, np.int64)
-        if self._ageless:
-            return deaths
-        for place, name in enumerate(self.stratum.premises(rule)):
-            relation = self.stratum.relation(name)
-            if relation.dying:
-                arithmetic.fold_deaths(batch, first + place, relation.labels, deaths)
+        dying = [] if self._ageless else self._dying(rule)
+        if not dying:
+            return np.full(len(batch), FOREVER, np.int64)
+        deaths = np.empty(len(batch), np.int64)
+        take = arithmetic.take_deaths
+        for place, name in dying:
+            take(batch, first + place, self.stratum.relation(name).labels, deaths)
+            take = arithmetic.fold_deaths
         return deaths
+
+    def _dying(self, rule: int) -> list[tuple[int, str]]:
+        """Return the premises of a rule whose rows die."""
+        premises = enumerate(self.stratum.premises(rule))
+        return [(place, name) for place, name in premises if self.stratum.relation(name).dying]
 
     def accept(self, rule: int, chunk: Ints) -> Ints:
         """Make rows alive, or let them live longer."""
@@ -118,20 +124,25 @@ class Expiry(Rederive):
         for name, queue in self._queues.items():
             numbers = queue.due(now)
             if len(numbers):
-                relation = self.stratum.relation(name)
-                self.stratum.retire(name, numbers[relation.labels[numbers] <= now])
+                self._retire(name, numbers, now)
+
+    def _retire(self, name: str, numbers: Ints, now: int) -> None:
+        relation = self.stratum.relation(name)
+        if name in self.stratum.frontiers:
+            self.stratum.retire(name, numbers[relation.labels[numbers] <= now])
+            return
+        gone = np.empty(len(numbers), np.int64)
+        relation.note_changes(gone[: arithmetic.retire_due(numbers, now, relation.arrays, relation.labels, gone)])
 
     def _queue_up(self) -> None:
         for name, parts in self._touched.items():
             if not parts:
                 continue
             relation = self.stratum.relation(name)
-            numbers = relation.mark(np.concatenate(parts))
-            relation.unmark(numbers)
-            numbers = numbers[relation.is_alive(numbers)]
-            deaths = relation.labels[numbers]
-            mortal = deaths < FOREVER
-            self._queues[name].wait(numbers[mortal], deaths[mortal])
+            touched = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            numbers, deaths = np.empty(len(touched), np.int64), np.empty(len(touched), np.int64)
+            made = arithmetic.find_mortals(touched, relation.arrays, relation.labels, numbers, deaths)
+            self._queues[name].wait(numbers[:made], deaths[:made])
         self._touched = self.nothing()
 
     def doubt_inputs(self, doubtful: Rows) -> None:
@@ -163,9 +174,9 @@ class Expiry(Rederive):
             rows = frontier.rows_of(distinct(frontier.groups(chunk)))
             doubtful[name].append(frontier.relation.mark(rows))
 
-    def concerned(self, rule: int, chunk: Ints, numbers: Ints, whom: int | None) -> Ints:
+    def concerned(self, rule: int, chunk: Ints, whom: int | None) -> Ints:
         """Mark and return the rows whose label a derivation reached."""
-        return super().concerned(rule, chunk, numbers, arithmetic.REACHED if whom is None else whom)
+        return super().concerned(rule, chunk, arithmetic.REACHED if whom is None else whom)
 
     def fall(self, doubtful: Rows) -> Rows:
         """Let doubtful rows die; those that come back may do so with a smaller label."""

@@ -10,7 +10,7 @@ Cost: the derivations that used what went or died, and those of the rows that di
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from whorl.kernel.arrays import labels as arithmetic
 from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.fixpoint import Fixpoint, Rows
-from whorl.kernel.strategies.stratum import EITHER, Entry, Stratum, needs_for
+from whorl.kernel.strategies.stratum import EITHER, Entry, Stratum
 
 Mask = npt.NDArray[np.bool_]
 _BATCH = 4096
@@ -76,7 +76,8 @@ class Rederive(Fixpoint):
         self.grow(grown)
         for name, parts in fallen.items():
             for numbers in parts:
-                self.stratum.state.work.returned += int(self.stratum.relation(name).is_alive(numbers).sum())
+                alive = self.stratum.relation(name).is_alive(numbers)
+                self.stratum.state.work.returned += int(np.count_nonzero(alive))
 
     # Phase 1: doubt
 
@@ -95,13 +96,14 @@ class Rederive(Fixpoint):
         name = stratum.rules[entry.rule].relation
         for chunk in self.joined(entry, gone, self.lost_needs(entry)):
             stratum.state.work.derivations += len(chunk)
-            concerned = self.concerned(entry.rule, chunk, self.holders(entry.rule, chunk), whom)
+            concerned = self.concerned(entry.rule, chunk, whom)
             if len(concerned):
                 doubtful[name].append(concerned)
 
-    def concerned(self, rule: int, chunk: Ints, numbers: Ints, whom: int | None) -> Ints:
-        """Mark and return those of the rows, alive, that the loss of derivations of them concerns."""
+    def concerned(self, rule: int, chunk: Ints, whom: int | None) -> Ints:
+        """Mark and return the rows alive that the loss of derivations concerns."""
         head = self.stratum.head(rule)
+        numbers = self.holders(rule, chunk)
         offers = self.offers(rule, chunk, head.width) if self.trace else None
         out = np.empty(len(numbers), np.int64)
         made = arithmetic.concern(
@@ -138,49 +140,47 @@ class Rederive(Fixpoint):
         return fallen
 
     def _fall_here(self, doubtful: Rows) -> Rows:
+        stratum = self.stratum
+        work = stratum.state.work
         fallen = self.nothing()
-        rounds = 0
         while any(doubtful.values()):
-            rounds += 1
+            work.rounds += 1
             following = self.nothing()
             for name, parts in doubtful.items():
                 if not parts:
                     continue
                 numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
-                self.stratum.relation(name).unmark(numbers)
-                self.stratum.state.work.doubted += len(numbers)
+                work.doubted += len(numbers)
+                stratum.relation(name).unmark(numbers)
                 saved = self.saved(name, numbers)
-                if saved is not None:
-                    numbers = numbers[~saved]
-                gone = self.stratum.retire(name, numbers)
+                gone = stratum.retire(name, numbers if saved is None else numbers[~saved])
                 if len(gone):
-                    self.stratum.state.work.fallen += len(gone)
+                    work.fallen += len(gone)
                     fallen[name].append(gone)
-                    for entry in self.stratum.entries:
-                        if entry.inside and entry.relation == name:
-                            self.doubt(entry, gone, following)
+                    for entry in stratum.readers(name):
+                        self.doubt(entry, gone, following)
             doubtful = following
-        self.stratum.state.work.rounds += rounds
         return fallen
 
     def saved(self, name: str, numbers: Ints) -> Mask | None:
         """Tell which doubtful rows stay, None if none does."""
 
-    def supports(self, name: str, numbers: Ints) -> Iterator[tuple[int, Ints]]:
-        """Yield derivations that rows have now, with their rule: the line of the row, then the rows used."""
+    def supports(
+        self, name: str, numbers: Ints, inside: int = NEW, rules: Sequence[int] | None = None
+    ) -> Iterator[tuple[int, Ints]]:
+        """Yield derivations that rows have now, by some rules or all: the rule; the line of the row, the rows used.
+
+        Of the stratum itself they use rows that are alive by the mask ``inside``.
+        """
         stratum = self.stratum
         relation = stratum.relation(name)
-        for number, rule in enumerate(stratum.rules):
-            if rule.relation != name:
-                continue
-            pipeline = stratum.at_head(number)
-            needs = needs_for(stratum, number, NEW)
-            for low in range(0, len(numbers), _BATCH):
-                batch = relation.read(numbers[low : low + _BATCH], more=1)
-                batch[:, -1] = np.arange(low, low + len(batch))
-                for chunk in pipeline.run(batch, needs):
+        for low in range(0, len(numbers), _BATCH):
+            batch = relation.read(numbers[low : low + _BATCH], more=1)
+            batch[:, -1] = np.arange(low, low + len(batch))
+            for rule in stratum.rules_of(name) if rules is None else rules:
+                for chunk in stratum.at_head(rule).run(batch, stratum.needs_inside(rule, inside)):
                     stratum.state.work.derivations += len(chunk)
-                    yield number, chunk
+                    yield rule, chunk
 
     # Phase 3: return
 

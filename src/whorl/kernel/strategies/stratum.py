@@ -10,6 +10,7 @@ import numpy as np
 
 from whorl.analysis.program import Relation
 from whorl.diagnostics.errors import UserError
+from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.exchange import CHANGED, FRESH, Exchange
 from whorl.kernel.operators.pipeline import Pipeline, State, compile_at_atom, compile_at_head, compile_at_nothing
 from whorl.kernel.state.best import BestRows
@@ -188,6 +189,18 @@ class Stratum:
             names = enumerate(self.premises(rule))
             self._premises[rule] = [(at, name) for at, name in names if name in self._inside]
         return self._premises[rule]
+
+    def readers(self, name: str) -> list[Entry]:
+        """Return the atoms that read a relation of the stratum itself."""
+        return [entry for entry in self.entries if entry.inside and entry.relation == name]
+
+    def rules_of(self, name: str) -> list[int]:
+        """Return the rules that derive a relation."""
+        return [number for number, rule in enumerate(self.rules) if rule.relation == name]
+
+    def needs_inside(self, rule: int, need: int) -> list[int]:
+        """Return a need for the atoms of a rule that read the stratum itself, and to be alive now for the others."""
+        return [need if step.relation in self._inside else NEW for step, _positive in self.rules[rule].atoms]  # type: ignore[union-attr]
 
     def comparable_best(self) -> bool:
         """Whether all relations of the stratum keep best rows by one function over one type."""

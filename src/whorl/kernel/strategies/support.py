@@ -1,8 +1,13 @@
 """`support`: every row keeps one derivation, and a rank that makes derivations kept well-founded.
 
 Rows that need nothing of the stratum itself have rank 0, others a rank above those of all the rows they are derived
-from; so derivations kept cannot go in circles. A row is doubtful only if the derivation it keeps went. It then takes
-another one whose rows have smaller rank, and nothing spreads; only without one does it fall.
+from; so derivations kept cannot go in circles. A row that comes to need nothing of the stratum gets rank 0.
+
+A row is doubtful only if the derivation it keeps went. It then takes another one whose rows come before it, and nothing
+spreads; only without one does it fall. Before a row come those of smaller rank, and of its own relation those of the
+same rank with a smaller number: they were there earlier.
+
+What a row could be derived from when it fell is remembered: if it returns, it is by one of these derivations.
 
 A label holds the rank and a fingerprint of the derivation: the rule and the rows it used. That two derivations share
 one only makes a row look once more than it had to.
@@ -13,14 +18,17 @@ fall, in well-connected data few.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from whorl.kernel.arrays import labels as arithmetic
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.rederive import Mask, Rederive
-from whorl.kernel.strategies.stratum import Stratum
+from whorl.kernel.strategies.stratum import EITHER, Stratum
 
-_WORST = np.iinfo(np.int64).max
+_MEMORY = 1 << 22  # words of derivations looked at while rows fall; if there are more, they are not remembered
+_NONE = np.empty(0, np.int64)
 
 
 class Support(Rederive):
@@ -30,6 +38,10 @@ class Support(Rederive):
 
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
+        self._own_columns: dict[int, Ints] = {}
+        self._inner_rules: dict[str, list[int]] = {}
+        self._seen: dict[str, dict[int, list[Ints]]] = {}  # derivations of rows that fell, by rule
+        self._room = 0
         for name in (*stratum.plan.relations, *stratum.plan.imports):
             stratum.relation(name).keep_labels()
 
@@ -51,30 +63,97 @@ class Support(Rederive):
     def offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return a rank above those of the rows of the stratum that a derivation uses, and its fingerprint."""
         offers = np.empty(len(batch), np.int64)
-        arithmetic.stamp(batch, first, rule, offers)
-        for place, name in self.stratum.inside_premises(rule):
-            arithmetic.fold_ranks(batch, first + place, self.stratum.relation(name).labels, offers)
+        inside = self.stratum.inside_premises(rule)
+        if not inside:
+            arithmetic.stamp(batch, first, rule, offers)
+        for at, (place, name) in enumerate(inside):
+            used = self.stratum.relation(name)
+            if at == 0:
+                arithmetic.stamp_above(batch, first, rule, first + place, used.arrays, used.labels, offers)
+            else:
+                arithmetic.fold_ranks(batch, first + place, used.arrays, used.labels, offers)
         return offers
 
-    def concerned(self, rule: int, chunk: Ints, numbers: Ints, _whom: int | None) -> Ints:
+    def accept(self, rule: int, chunk: Ints) -> Ints:
+        """Make rows alive; those that are, and need nothing of the stratum any more, get rank 0."""
+        if self.stratum.inside_premises(rule):
+            return super().accept(rule, chunk)
+        head = self.stratum.head(rule)
+        offers = self.offers(rule, chunk, head.width)
+        return head.adopt_rows(np.ascontiguousarray(chunk[:, : head.width]), offers, lower=True)
+
+    def follow_changes(self) -> None:
+        """Go through the four phases, with nothing seen yet."""
+        self._seen = {name: {} for name in self.stratum.plan.relations}
+        self._room = _MEMORY
+        super().follow_changes()
+        self._seen = {}
+
+    def concerned(self, rule: int, chunk: Ints, _whom: int | None) -> Ints:
         """Mark and return the rows that keep one of the derivations."""
         head = self.stratum.head(rule)
-        out = np.empty(len(numbers), np.int64)
-        return out[: arithmetic.concern_keepers(chunk, head.width, rule, numbers, head.arrays, head.labels, out)]
+        out = np.empty(len(chunk), np.int64)
+        return out[: arithmetic.find_keepers(chunk, head.width, rule, head.arrays, head.labels, out)]
 
     def saved(self, name: str, numbers: Ints) -> Mask:
-        """Give rows another derivation of smaller rank where there is one; tell which have found it."""
+        """Give rows another derivation from rows before them where there is one; tell which have found it."""
         relation = self.stratum.relation(name)
         found = np.zeros(len(numbers), np.bool_)
-        for rule, chunk in self.supports(name, numbers):
-            made = arithmetic.take_other(chunk, self.offers(rule, chunk, 1), numbers, relation.labels, found)
+        seen: list[tuple[int, Ints]] = []
+        for rule, chunk in self.supports(name, numbers, EITHER, self._rules_for(name, numbers)):
+            offers = self.offers(rule, chunk, 1)
+            made = arithmetic.take_other(chunk, offers, numbers, relation.labels, self._own(rule), found)
             self.stratum.state.work.labels += made
+            self._room -= chunk.size
+            if self._room >= 0:
+                seen.append((rule, chunk))
+        self._remember(name, numbers, found, seen)
         return found
+
+    def _rules_for(self, name: str, numbers: Ints) -> Sequence[int]:
+        """Return the rules that may derive some rows: with a rank above 0 only those that read the stratum itself."""
+        if name not in self._inner_rules:
+            rules = self.stratum.rules_of(name)
+            self._inner_rules[name] = [rule for rule in rules if self.stratum.inside_premises(rule)]
+        lowest = self.stratum.relation(name).labels[numbers].min(initial=arithmetic.WORTHLESS)
+        return self._inner_rules[name] if lowest >> 32 else self.stratum.rules_of(name)
+
+    def _own(self, rule: int) -> Ints:
+        """Return the columns of the rows that a derivation uses of its own relation, none if it uses others inside."""
+        if rule not in self._own_columns:
+            inside = self.stratum.inside_premises(rule)
+            alone = all(name == self.stratum.rules[rule].relation for _place, name in inside)
+            self._own_columns[rule] = np.array([1 + place for place, _name in inside] if alone else [], np.int64)
+        return self._own_columns[rule]
+
+    def _remember(self, name: str, numbers: Ints, found: Mask, seen: list[tuple[int, Ints]]) -> None:
+        """Keep the derivations of rows that fall: they may return by one of these, and by no other."""
+        for rule, chunk in seen:
+            left = np.empty_like(chunk)
+            left = left[: arithmetic.left_over(chunk, numbers, found, left)]
+            if len(left):
+                self._seen[name].setdefault(rule, []).append(left)
+
+    def _recalled(self, name: str, numbers: Ints) -> Iterator[tuple[int, Ints]]:
+        """Yield derivations of rows that fell: the row, then the rows used, which may be dead."""
+        if self._room < 0:
+            for rule, chunk in self.supports(name, numbers):
+                chunk[:, 0] = numbers[chunk[:, 0]]
+                yield rule, chunk
+            return
+        for rule, parts in self._seen[name].items():
+            chunk = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            self._seen[name][rule] = [chunk]
+            yield rule, chunk
 
     def revive(self, name: str, numbers: Ints) -> Ints:
         """Make rows alive again that have a derivation, with the smallest rank they can have."""
-        best = np.full(len(numbers), _WORST)
-        for rule, chunk in self.supports(name, numbers):
-            arithmetic.lowest_offers(chunk, self.offers(rule, chunk, 1), best)
-        derived = best < _WORST
-        return self.stratum.relation(name).adopt(numbers[derived], best[derived])
+        relation = self.stratum.relation(name)
+        back: list[Ints] = []
+        for rule, chunk in self._recalled(name, numbers):
+            offers = self.offers(rule, chunk, 1)
+            out = np.empty(len(chunk), np.int64)
+            back.append(out[: arithmetic.take_lowest(chunk, offers, relation.arrays, relation.labels, out)])
+        returned = np.concatenate(back) if back else _NONE
+        relation.unmark(returned)
+        return relation.revive(returned)

@@ -1,0 +1,84 @@
+"""Base facts by row number: who is present, since when, in which order they arrived.
+
+Facts are the tuple (present, times, arrived), a place for each stored row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from whorl.kernel.arrays.jit import BOOLS, INT, INTS, ROWS, kernel
+from whorl.kernel.arrays.rowset import MARK, RELATION
+
+FACTS = types.Tuple((BOOLS, INTS, INTS))  # type: ignore[no-untyped-call]
+FOREVER = np.iinfo(np.int64).max
+NEVER = np.iinfo(np.int64).min  # the time of a fact that arrived before event time was known
+
+
+@kernel(INT(INTS, INTS, INT, FACTS, RELATION, INTS, ROWS))
+def arrive(numbers, times, arrivals, facts, relation, touched, before):  # type: ignore[no-untyped-def]
+    """Let facts arrive in their order, with times if there are any; a later time replaces an earlier one.
+
+    Put each row once into ``touched``, and what was known of it into ``before``. Return how many rows these are,
+    shifted by 32 bits, with the number of facts that were not present below it.
+    """
+    present, since, arrived = facts
+    flags = relation[1]
+    made = 0
+    fresh = 0
+    for at in range(numbers.size):
+        row = numbers[at]
+        if flags[row] & MARK == 0:
+            flags[row] |= MARK
+            touched[made] = row
+            before[made, 0] = present[row]
+            before[made, 1] = since[row]
+            before[made, 2] = arrived[row]
+            made += 1
+            if not present[row]:
+                present[row] = True
+                since[row] = NEVER
+                fresh += 1
+        arrived[row] = arrivals + 1 + at
+        if times.size and times[at] > since[row]:
+            since[row] = times[at]
+    for at in range(made):
+        flags[touched[at]] &= ~np.uint8(MARK)
+    return (made << 32) | fresh
+
+
+@kernel(INT(INTS, BOOLS, RELATION, INTS, INTS))
+def sort_out(numbers, present, relation, shown, gone):  # type: ignore[no-untyped-def]
+    """Put each row once into ``shown`` if it is present, else into ``gone``; return both counts as `settle` does."""
+    flags = relation[1]
+    here = 0
+    away = 0
+    for at in range(numbers.size):
+        row = numbers[at]
+        if flags[row] & MARK == 0:
+            flags[row] |= MARK
+            if present[row]:
+                shown[here] = row
+                here += 1
+            else:
+                gone[away] = row
+                away += 1
+    for at in range(here):
+        flags[shown[at]] &= ~np.uint8(MARK)
+    for at in range(away):
+        flags[gone[at]] &= ~np.uint8(MARK)
+    return (here << 32) | away
+
+
+@kernel(types.void(INTS, INTS, INT, INT, INTS))
+def find_deaths(numbers, since, size, slide, out):  # type: ignore[no-untyped-def]
+    """Put when facts die into ``out``: when their window of some size has passed, at the first slide after that."""
+    for at in range(numbers.size):
+        time = since[numbers[at]]
+        if time == NEVER:
+            out[at] = FOREVER
+        else:
+            death = time + size
+            rest = death % slide
+            out[at] = death if rest == 0 else death - rest + slide
