@@ -94,12 +94,12 @@ def run_together(
     partitions: Sequence[Partition], works: Sequence[Callable[[], Result]], carrier: Carrier
 ) -> list[Result]:
     """Let every partition do its work; if one fails, the others are stopped where they wait, and it is raised."""
-    tasks = [_Task(partition, work) for partition, work in zip(partitions, works, strict=True)]
+    tasks = [Task(partition, work) for partition, work in zip(partitions, works, strict=True)]
     try:
         events = [task.start() for task in tasks]
-        while not all(isinstance(event, _Done) for event in events):
-            events = _trade(tasks, events, carrier) if isinstance(events[0], _Trade) else _swap(tasks, events, carrier)
-        return [event.result for event in events if isinstance(event, _Done)]
+        while not all(isinstance(event, Done) for event in events):
+            events = _trade(tasks, events, carrier) if isinstance(events[0], Trade) else _swap(tasks, events, carrier)
+        return [event.result for event in events if isinstance(event, Done)]
     except BaseException:
         for task in tasks:
             task.abandon()
@@ -108,34 +108,42 @@ def run_together(
 
 
 @dataclass(frozen=True, slots=True)
-class _Trade:
+class Trade:
+    """A partition has sent its letters, and waits for those of all."""
+
     letters: list[Letter]
     ballot: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Swap:
+class Swap:
+    """A partition has sent letters, and waits for others, or for the end of the phase."""
+
     letters: list[Letter]
 
 
 @dataclass(frozen=True, slots=True)
-class _Done(Generic[Result]):
+class Done(Generic[Result]):
+    """The work is done."""
+
     result: Result
 
 
 @dataclass(frozen=True, slots=True)
-class _Failed:
+class Failed:
+    """The work has failed."""
+
     error: BaseException
 
 
-_Event = _Trade | _Swap | _Done[Result] | _Failed
+Event = Trade | Swap | Done[Result] | Failed
 
 
-def _trade(tasks: Sequence[_Task[Result]], events: Sequence[_Event[Result]], carrier: Carrier) -> list[_Event[Result]]:
+def _trade(tasks: Sequence[Task[Result]], events: Sequence[Event[Result]], carrier: Carrier) -> list[Event[Result]]:
     """Bring what all send to all, and let them go on."""
     ballot = 0
     for event in events:
-        assert isinstance(event, _Trade), "partitions go through the same phases"
+        assert isinstance(event, Trade), "partitions go through the same phases"
         ballot |= event.ballot
         carrier.post(event.letters)
     boxes: list[list[Letter]] = [[] for _ in tasks]
@@ -144,14 +152,14 @@ def _trade(tasks: Sequence[_Task[Result]], events: Sequence[_Event[Result]], car
     return [task.resume((box, ballot)) for task, box in zip(tasks, boxes, strict=True)]
 
 
-def _swap(tasks: Sequence[_Task[Result]], events: Sequence[_Event[Result]], carrier: Carrier) -> list[_Event[Result]]:
+def _swap(tasks: Sequence[Task[Result]], events: Sequence[Event[Result]], carrier: Carrier) -> list[Event[Result]]:
     """Bring letters until nobody sends any, and let all go on."""
     for event in events:
-        assert isinstance(event, _Swap), "partitions go through the same phases"
+        assert isinstance(event, Swap), "partitions go through the same phases"
         carrier.post(event.letters)
     while (delivery := carrier.deliver()) is not None:
         answer = tasks[delivery[0]].resume(delivery[1])
-        assert isinstance(answer, _Swap), "a phase ends for all at once"
+        assert isinstance(answer, Swap), "a phase ends for all at once"
         carrier.post(answer.letters)
     return [task.resume(None) for task in tasks]
 
@@ -163,23 +171,23 @@ class _Abandoned(Exception):
 _ABANDON = object()
 
 
-class _Task(Generic[Result]):
+class Task(Generic[Result]):
     """The work of one partition, and the port through which it waits."""
 
     def __init__(self, partition: Partition, work: Callable[[], Result]) -> None:
         self._work = work
         self._letters_in: SimpleQueue[object] = SimpleQueue()
-        self._events: SimpleQueue[_Event[Result]] = SimpleQueue()
+        self._events: SimpleQueue[Event[Result]] = SimpleQueue()
         self._thread = Thread(target=self._run, daemon=True, name=f"whorl-partition-{partition.number}")
         self._waiting = False
         partition.connect(self)
 
-    def start(self) -> _Event[Result]:
+    def start(self) -> Event[Result]:
         """Run until the work waits or is done."""
         self._thread.start()
         return self._next()
 
-    def resume(self, answer: object) -> _Event[Result]:
+    def resume(self, answer: object) -> Event[Result]:
         """Go on with what was waited for."""
         self._waiting = False
         self._letters_in.put(answer)
@@ -193,27 +201,27 @@ class _Task(Generic[Result]):
         if self._thread.ident is not None:
             self._thread.join()
 
-    def _next(self) -> _Event[Result]:
+    def _next(self) -> Event[Result]:
         event = self._events.get()
-        if isinstance(event, _Failed):
+        if isinstance(event, Failed):
             raise event.error
-        self._waiting = not isinstance(event, _Done)
+        self._waiting = not isinstance(event, Done)
         return event
 
     def _run(self) -> None:
         try:
-            self._events.put(_Done(self._work()))
+            self._events.put(Done(self._work()))
         except BaseException as error:
-            self._events.put(_Failed(error))
+            self._events.put(Failed(error))
 
     def trade(self, letters: list[Letter], ballot: int) -> tuple[list[Letter], int]:
         """Send letters; wait for those of all."""
-        self._events.put(_Trade(letters, ballot))
+        self._events.put(Trade(letters, ballot))
         return self._wait()  # type: ignore[return-value]
 
     def swap(self, letters: list[Letter]) -> list[Letter] | None:
         """Send letters; wait for some, or for the end of the phase."""
-        self._events.put(_Swap(letters))
+        self._events.put(Swap(letters))
         return self._wait()  # type: ignore[return-value]
 
     def _wait(self) -> object:

@@ -72,6 +72,20 @@ class Port(Protocol):
         """Send letters, and wait for some; return None when no partition has anything left to send."""
 
 
+class Alone:
+    """The port of a partition that is the only one: nobody sends it anything."""
+
+    def trade(self, letters: list[Letter], ballot: int) -> tuple[list[Letter], int]:
+        """Return what was said, and no letters."""
+        assert not letters, "there is nobody to send them to"
+        return [], ballot
+
+    def swap(self, letters: list[Letter]) -> list[Letter] | None:
+        """Return that nobody has anything left to send."""
+        assert not letters, "there is nobody to send them to"
+        return None
+
+
 class Labelling(Protocol):
     """A strategy whose labels are no numbers, and travel as bytes."""
 

@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from whorl.diagnostics.errors import UserError
-from whorl.kernel.exchange import Exchange, Port
+from whorl.kernel.exchange import Alone, Exchange, Port
 from whorl.kernel.operators.pipeline import State
 from whorl.kernel.state.base import SPARE, BaseFacts, FactRows
 from whorl.kernel.state.dictionary import Dictionary, TermTooDeep
@@ -80,24 +80,31 @@ class Partition:
             stored = relations[relation.name]
             self.base[relation.name] = old or BaseFacts(plan.relations[relation.name], stored)
         dictionary = previous.state.dictionary if previous is not None else Dictionary(limits.depth)
-        owner = Owner(number, partitions, dictionary) if partitions > 1 else None
+        owner = Owner(number, partitions, dictionary) if partitions > 1 or plan.exchanges else None
         self.state: State = State(relations, dictionary, plan.logical.program.functions, owner=owner)
         schemas = dict(plan.relations)
         self.strategies: list[Strategy] = []
         self.exchanges: dict[int, Exchange] = {}  # by the place of the stratum
         for at, stratum in enumerate(plan.strata):
             compiled = Stratum(stratum, schemas, self.state, limits)
-            if partitions > 1 and (stratum.feeds or stratum.channels):
+            if stratum.feeds or stratum.channels:
                 self.exchanges[at] = Exchange(plan, stratum, self.state)
                 compiled.exchange = self.exchanges[at] if stratum.channels else None
             self.strategies.append(build_strategy(compiled, plan.logical))
-        if self.stepped and not self.exchanges:
+        if partitions == 1:
+            self.connect(Alone())
+        if self.stepped and (partitions == 1 or not self.exchanges):
             self.derive()
 
     def connect(self, port: Port) -> None:
         """Let what goes to other partitions go through a port."""
         for exchange in self.exchanges.values():
             exchange.port = port
+
+    def start_anew(self) -> None:
+        """Let strata whose rows travel start anew at the next epoch, and so everywhere: what was told is not known."""
+        for at in self.exchanges:
+            self.strategies[at].reset()
 
     def make_room(self) -> None:
         """Give labels that grow with the data more room, or up, in all strata whose rows travel."""

@@ -45,6 +45,10 @@ class Term:
     def __repr__(self) -> str:
         return format_value(self)
 
+    def __reduce__(self) -> tuple[type[Term], tuple[str, tuple[Value, ...]]]:
+        """Travel without the hash: another process hashes strings otherwise."""
+        return Term, (self.name, self.args)
+
 
 Value: TypeAlias = int | float | str | bool | Term
 Row: TypeAlias = tuple[Value, ...]

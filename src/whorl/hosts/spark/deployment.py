@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from hashlib import sha256
+from operator import or_
 from typing import Any
 
 from pyspark import cloudpickle
@@ -17,16 +19,18 @@ from whorl.hosts.spark.arrivals import batches_of, split_batches
 from whorl.hosts.spark.bringing import Arriving
 from whorl.hosts.spark.files import write_file
 from whorl.hosts.spark.layout import START, Layout, epoch_of, new_token
-from whorl.hosts.spark.protocol import FACTS, ROWS, STEP, TAKE, Brought, Fed, Origin, Reply, Request
+from whorl.hosts.spark.protocol import FACTS, GO_ON, ROWS, STEP, TAKE, Brought, Fed, Origin, Reply, Request
 from whorl.hosts.spark.rebuilding import Written, split_names
 from whorl.hosts.spark.shares import ShareFile, encode_batches, write_entry
 from whorl.kernel.partition import StepResult
 from whorl.model.batch import Batch
 from whorl.model.delta import Change
 from whorl.model.limits import Limits
-from whorl.model.report import EpochReport
+from whorl.model.report import EpochReport, Shipment
 from whorl.model.values import Row
 from whorl.physical.plan import PhysicalPlan
+
+_ATTEMPTS = 5  # at an epoch whose partitions exchange rows: one is lost with a worker, or for want of room
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class Stepped:
     result: StepResult
     replies: Sequence[Reply]
     saved: bool
+    shipped: Sequence[Shipment] = ()
 
     @property
     def brought(self) -> Brought:
@@ -92,6 +97,7 @@ class Stepped:
             result.seconds,
             sum(reply.state_bytes for reply in self.replies),
             result.strata,
+            tuple(self.shipped),
         )
 
 
@@ -110,6 +116,7 @@ class Deployment:
     plan: PhysicalPlan = field(init=False)
     _digest: str = field(init=False, default="")
     _anchors: Anchors = field(init=False)
+    _room: int = field(init=False, default=0)  # how often labels were given more
 
     def __post_init__(self) -> None:
         if self.partitions < 1:
@@ -186,8 +193,8 @@ class Deployment:
     def step(self, token: str, time: int | None, *, save: bool = False) -> Stepped:
         """Let every partition take its share of a logged epoch. One job."""
         request = self._request(STEP, entry=token, emit=self.emit, save=save)
-        replies = self._anchors.ask(request, f"whorl: epoch {epoch_of(token)}")
-        return _stepped(token, time, replies, saved=save)
+        replies, shipped = self._ask(request, f"whorl: epoch {epoch_of(token)}")
+        return _stepped(token, time, replies, shipped, saved=save)
 
     def step_with(
         self, arriving: Arriving, token: str, time: int | None, *, facts: bool, save: bool = False
@@ -195,11 +202,43 @@ class Deployment:
         """Let every partition take its share of rows that arrive; ``time`` is the event time before. One job."""
         fed = Fed(arriving.reader, arriving.many, time, facts)
         request, what = self._request(STEP, entry=token, emit=self.emit, save=save, fed=fed), f"epoch {epoch_of(token)}"
-        replies = self._anchors.ask(request, f"whorl: {what}", arriving)
+        replies, shipped = self._ask(request, f"whorl: {what}", arriving)
         told = [reply.brought for reply in replies if reply.brought is not None]
         if len({each.digest for each in told}) != 1:
             raise UserError("E823", None, what=what, reason="Its source gave different rows when it was read again")
-        return _stepped(token, told[0].time, replies, saved=save)
+        return _stepped(token, told[0].time, replies, shipped, saved=save)
+
+    def _ask(
+        self, request: Request, what: str, arriving: Arriving | None = None
+    ) -> tuple[Sequence[Reply], Sequence[Shipment]]:
+        """Ask for an epoch; where partitions exchange rows, in turns until all are done. A job for each turn.
+
+        If a worker is lost in the middle, or labels need more room, all begin again.
+        """
+        for attempt in range(_ATTEMPTS):
+            asked = replace(request, attempt=attempt, room=self._room)
+            replies = self._anchors.ask(asked, what, arriving)
+            shipped: list[Shipment] = []
+            while all(reply.waiting for reply in replies):
+                turn = [reply.waiting for reply in replies if reply.waiting is not None]
+                sent = [each for waiting in turn for each in waiting.shipped]
+                shipped += sent
+                ballot = reduce(or_, (waiting.ballot for waiting in turn), 0)
+                asked = replace(
+                    asked,
+                    do=GO_ON,
+                    turn=asked.turn + 1,
+                    ballot=ballot,
+                    quiet=not sent and not turn[0].for_all,
+                    fed=None,
+                )
+                replies = self._anchors.ask(asked, f"{what}, turn {asked.turn}")
+            if asked.turn:
+                shutil.rmtree(self.layout.letters(request.entry, attempt), ignore_errors=True)
+            if not any(reply.waiting or reply.lost or reply.cramped for reply in replies):
+                return replies, _added(shipped)
+            self._room += any(reply.cramped for reply in replies)
+        raise UserError("E823", None, what=what, reason=f"Workers were lost in each of {_ATTEMPTS} attempts")
 
     def keep(self, stepped: Stepped) -> None:
         """Let an epoch count; the workers learn it with the next request."""
@@ -224,6 +263,18 @@ class Deployment:
         return {row for reply in replies for row in reply.rows}
 
 
-def _stepped(token: str, time: int | None, replies: Sequence[Reply], *, saved: bool) -> Stepped:
+def _stepped(
+    token: str, time: int | None, replies: Sequence[Reply], shipped: Sequence[Shipment], *, saved: bool
+) -> Stepped:
     results = [reply.result for reply in replies if reply.result is not None]
-    return Stepped(token, time, merge_results(results, max), replies, saved)
+    return Stepped(token, time, merge_results(results, max), replies, saved, shipped)
+
+
+def _added(shipped: Sequence[Shipment]) -> list[Shipment]:
+    """Return what each partition sent each other through each channel, added up."""
+    total: dict[tuple[str, int, int], Shipment] = {}
+    for each in shipped:
+        key = (each.channel, each.sender, each.receiver)
+        old = total.get(key, Shipment(*key))
+        total[key] = Shipment(*key, old.rows + each.rows, old.bytes + each.bytes, old.label_bytes + each.label_bytes)
+    return list(total.values())

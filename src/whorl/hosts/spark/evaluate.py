@@ -44,7 +44,7 @@ def evaluate_frames(
     context = check_session(spark)
     matched, types = match_inputs(inputs, program.compile, program.names, event_time)
     # Nothing will change, so nothing is kept for changes, unless somebody asks for it.
-    plan = lower_plan(program.compile(types), "recompute" if strategy == "auto" else strategy)
+    plan = lower_plan(program.compile(types), "recompute" if strategy == "auto" else strategy, "auto")
     layout = Layout(temporary_folder(folder))
     atexit.register(shutil.rmtree, layout.folder, ignore_errors=True)
     count = context.defaultParallelism if partitions is None else partitions

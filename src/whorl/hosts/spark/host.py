@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import weakref
+from collections.abc import Callable
 from os import PathLike
 from time import perf_counter
 from typing import Any
@@ -25,6 +26,7 @@ from whorl.model.limits import Limits
 from whorl.model.report import EpochReport
 from whorl.model.values import Row
 from whorl.physical.lower import lower_plan
+from whorl.physical.plan import PhysicalPlan
 
 _SAVE_EVERY = 100  # epochs between two saved states
 
@@ -38,12 +40,14 @@ class SparkHost:
         *,
         partitions: int | None = None,
         strategy: str = "auto",
+        placement: str = "auto",
         folder: str | PathLike[str] | None = None,
     ) -> None:
         """Say where: ``partitions`` are as many as Spark has cores, unless given; ``folder`` is one that all share."""
         self._context = check_session(spark)
         self._partitions = self._context.defaultParallelism if partitions is None else partitions
         self._strategy = strategy
+        self._placement = placement
         self._folder = folder
 
     def __call__(self, compile_plan: Compile, limits: Limits) -> SparkPartitions:
@@ -51,18 +55,20 @@ class SparkHost:
         deployment = Deployment(
             self._context, Layout(temporary_folder(self._folder)), uuid4().hex, self._partitions, limits
         )
-        return SparkPartitions(compile_plan, self._strategy, deployment)
+        return SparkPartitions(compile_plan, lambda plan: lower_plan(plan, self._strategy, self._placement), deployment)
 
 
 class SparkPartitions:
     """Maintains the views of a program in partitions that live in Spark's workers."""
 
-    def __init__(self, compile_plan: Compile, strategy: str, deployment: Deployment) -> None:
+    def __init__(
+        self, compile_plan: Compile, lower: Callable[[LogicalPlan], PhysicalPlan], deployment: Deployment
+    ) -> None:
         self._intake = Intake(compile_plan, columnar=True)
-        self._strategy = strategy
+        self._lower = lower
         self._deployment = deployment
         self._mirror = Mirror()
-        deployment.use(lower_plan(self._intake.plan, strategy))
+        deployment.use(self._lower(self._intake.plan))
         weakref.finalize(self, shutil.rmtree, deployment.layout.folder, ignore_errors=True)
 
     @property
@@ -94,7 +100,7 @@ class SparkPartitions:
         before, plan = deployment.history, deployment.plan
         try:
             if checked.plan is not self._intake.plan:
-                deployment.move(lower_plan(checked.plan, self._strategy), epoch.number)
+                deployment.move(self._lower(checked.plan), epoch.number)
             deployment.log(token, checked.time, checked.changes, checked.batches)
             stepped = deployment.step(token, checked.time, save=len(deployment.history.tokens) % _SAVE_EVERY == 0)
         except BaseException:

@@ -144,6 +144,10 @@ class Layout:
         """The file of one partition's base facts, on their way to other partitions."""
         return self.run / "facts" / token / f"partition-{number}.pickle"
 
+    def letters(self, token: str, attempt: int) -> Path:
+        """The folder of what partitions send each other in an epoch."""
+        return self.run / "letters" / token / str(attempt)
+
     @property
     def source(self) -> Path:
         """Spark's own checkpoint."""

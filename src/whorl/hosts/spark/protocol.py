@@ -16,10 +16,11 @@ from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.layout import Layout
 from whorl.hosts.spark.shares import ShareFile
 from whorl.kernel.partition import StepResult
+from whorl.model.report import Shipment
 from whorl.model.values import Row
 
 PROPERTY = "whorl.request"
-STEP, ROWS, FACTS, TAKE, IDLE = "step", "rows", "facts", "take", "idle"
+STEP, GO_ON, ROWS, FACTS, TAKE, IDLE = "step", "go on", "rows", "facts", "take", "idle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,11 @@ class Request:
     save: bool = False  # whether the state to start from is saved first
     durable: bool = False
     fed: Fed | None = None  # tells that rows come with the job; else they are in the log
+    turn: int = 0  # of the exchange: how often partitions have gone on with an epoch
+    attempt: int = 0  # at the epoch: another one if a worker was lost in the middle
+    ballot: int = 0  # what partitions said before this turn, together
+    quiet: bool = False  # whether nobody had anything left to send
+    room: int = 0  # how often labels have been given more room
 
     @property
     def layout(self) -> Layout:
@@ -102,6 +108,15 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """A partition that stands in the middle of an epoch: whether it waits for all, what it says, what it has sent."""
+
+    for_all: bool
+    ballot: int
+    shipped: Sequence[Shipment]
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What one partition answers. An error of the user's is an answer too: asking again would not help."""
 
@@ -114,4 +129,7 @@ class Reply:
     state_bytes: int = 0
     caught_up: int = 0  # entries of the log applied before
     restored: bool = False  # whether the state came from files
+    waiting: Waiting | None = None  # for others, before it can go on
+    lost: bool = False  # whether it knows nothing of the epoch that it should go on with
+    cramped: bool = False  # whether labels need more room than there is
     error: UserError | None = None

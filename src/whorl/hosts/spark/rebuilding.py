@@ -13,9 +13,11 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.moving import Facts, gather_facts, place_share
+from whorl.hosts.exchanging import Direct, run_with_room
+from whorl.hosts.moving import Facts, gather_facts, place_facts, place_share
 from whorl.hosts.routing import route_changes
 from whorl.hosts.spark.layout import START, Layout
 from whorl.hosts.spark.protocol import Origin
@@ -45,45 +47,82 @@ def split_names(plan: PhysicalPlan) -> list[str]:
     return [name for name in names if plan.split_column(name) is not None]
 
 
+def exchanging(plan: PhysicalPlan, partitions: int) -> bool:
+    """Whether partitions of a plan send each other rows, so that none has its state from its own input alone."""
+    return partitions > 1 and plan.exchanges
+
+
 def rebuild(written: Written, plan: PhysicalPlan, limits: Limits, number: int = 0, partitions: int = 1) -> Partition:
-    """Return one of so many partitions of a plan, with the state that was written; all of it, if there is only one."""
+    """Return one of so many partitions of a plan, with the state that was written; all of it, if there is only one.
+
+    Partitions that exchange rows are rebuilt all together, of which one is kept; it then starts anew with the others.
+    """
     reasons: list[str] = []
     for at, token in reversed(list(enumerate(written.history))):
         try:
-            partition = _start(written, token, plan, limits, number, partitions)
+            started = _start(written, token, plan, limits, number, partitions)
         except UserError as error:
             reasons.append(error.detail.rstrip("."))
             continue
-        if partition is not None:
-            advance(partition, written, written.history[at + 1 :])
-            return partition
+        if started is not None:
+            advance(started, written, written.history[at + 1 :])
+            return _one(started, number)
     reason = reasons[0] if reasons else "No state was saved"
     raise UserError("E822", None, partition=number, path=written.layout.folder, reason=reason)
 
 
-def advance(partition: Partition, written: Written, tokens: Sequence[str]) -> None:
+def _one(partitions: Sequence[Partition], number: int) -> Partition:
+    """Return one of partitions that were rebuilt, ready to meet others of its kind."""
+    (found,) = [each for each in partitions if each.number == number]
+    if len(partitions) > 1:
+        found.start_anew()
+    return found
+
+
+def advance(partitions: Sequence[Partition], written: Written, tokens: Sequence[str]) -> None:
     """Apply what the log has of some epochs."""
     for token in tokens:
         time, batches = read_share(written.layout.entry(token), *range(written.partitions))
-        own = route_changes(partition.plan, (), batches, partition.partitions)[partition.number]
-        partition.prepare((), time, own.batches, decode=False)
-        partition.keep()
+        shares = route_changes(partitions[0].plan, (), batches, partitions[0].partitions)
+        works = [partial(each.prepare, (), time, shares[each.number].batches, decode=False) for each in partitions]
+        if len(partitions) == 1:
+            works[0]()
+        else:
+            run_with_room(partitions, works, Direct())
+        for each in partitions:
+            each.keep()
+
+
+def place_one(
+    facts: Facts, plan: PhysicalPlan, limits: Limits, number: int, partitions: int, *, stepped: bool
+) -> Partition:
+    """Return one of the partitions that hold some facts."""
+    return _one(_place(facts, plan, limits, number, partitions, stepped=stepped), number)
+
+
+def _place(
+    facts: Facts, plan: PhysicalPlan, limits: Limits, number: int, partitions: int, *, stepped: bool
+) -> list[Partition]:
+    if exchanging(plan, partitions):
+        return place_facts(facts, plan, limits, partitions, stepped=stepped)
+    return [place_share(facts, plan, limits, number, partitions, stepped=stepped)]
 
 
 def _start(
     written: Written, token: str, plan: PhysicalPlan, limits: Limits, number: int, partitions: int
-) -> Partition | None:
-    """Return a partition as of a state that can be had from files, None if it cannot."""
+) -> list[Partition] | None:
+    """Return a partition, or all that it exchanges rows with, as of a state that files have; None if they do not."""
     if written.origin is not None and token == written.origin.token:
         stepped, facts = read_facts(written.layout, written.origin)
     elif token == START:
-        return Partition(plan, limits, number=number, partitions=partitions)
+        numbers = range(partitions) if exchanging(plan, partitions) else (number,)
+        return [Partition(plan, limits, number=each, partitions=partitions) for each in numbers]
     elif token in written.snapshots:
         old = [load_base(written.layout.state(token, each), plan, limits) for each in range(written.partitions)]
         stepped, facts = old[0].stepped, gather_facts(old, written.split)
     else:
         return None
-    return place_share(facts, plan, limits, number, partitions, stepped=stepped)
+    return _place(facts, plan, limits, number, partitions, stepped=stepped)
 
 
 def read_facts(layout: Layout, origin: Origin) -> tuple[bool, Facts]:
@@ -110,7 +149,7 @@ class Mirror:
         tokens = list(written.history)
         if known is not None and known[0] is plan and known[1] in tokens:
             partition = known[2]
-            advance(partition, written, tokens[tokens.index(known[1]) + 1 :])
+            advance([partition], written, tokens[tokens.index(known[1]) + 1 :])
         else:
             partition = rebuild(written, plan, limits)
         self._found = (plan, tokens[-1], partition)

@@ -18,13 +18,13 @@ from functools import lru_cache
 from uuid import uuid4
 
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.moving import place_share
 from whorl.hosts.spark.files import sync_folder
 from whorl.hosts.spark.garbage import REST
 from whorl.hosts.spark.layout import START
 from whorl.hosts.spark.protocol import Reply, Request
-from whorl.hosts.spark.rebuilding import Written, read_facts, rebuild
+from whorl.hosts.spark.rebuilding import Written, exchanging, place_one, read_facts, rebuild, split_names
 from whorl.hosts.spark.shares import read_share
+from whorl.hosts.spark.turns import Turns
 from whorl.hosts.spark.view_files import write_rows
 from whorl.kernel.partition import Partition
 from whorl.kernel.resume import load_partition, save_partition
@@ -44,6 +44,21 @@ class Resident:
     prepared: tuple[str, Reply] | None = None
     caught_up: int = 0
     restored: bool = False
+    turns: Turns | None = None  # an epoch in the middle
+    room: int = 0  # how often labels were given more room
+
+    def stop(self) -> None:
+        """Give up an epoch in the middle."""
+        if self.turns is not None:
+            self.turns.task.abandon()
+            self.turns = None
+            self.partition.roll_back()
+
+    def make_room(self, room: int) -> None:
+        """Give labels as much room as all partitions have."""
+        while self.room < room:
+            self.partition.make_room()
+            self.room += 1
 
     def settle(self, history: Sequence[str]) -> None:
         """Keep the prepared epoch if it came to count, else undo it."""
@@ -60,6 +75,7 @@ class Resident:
     def catch_up(self, request: Request) -> None:
         """Apply what the history has behind the version."""
         missed = request.history[list(request.history).index(self.version) + 1 :]
+        assert not missed or not exchanging(self.partition.plan, request.partitions), "it cannot follow others alone"
         for token in missed:
             time, batches = read_share(request.layout.entry(token), self.partition.number)
             self.partition.prepare((), time, batches, decode=False)
@@ -78,11 +94,15 @@ def resident_for(request: Request, number: int) -> Resident:
     if found is not None and found.plan == request.plan:
         found.caught_up, found.restored = 0, False
         _RESIDENTS.move_to_end(key)
+        if found.turns is not None and found.turns.is_for(request):
+            return found
+        found.stop()
+        found.make_room(request.room)
         if found.prepared is not None and found.prepared[0] == request.entry and found.version == request.history[-1]:
             return found
         try:
             found.settle(request.history)
-            if found.version in request.history:
+            if found.version in request.history and not _left_behind(found, request):
                 found.catch_up(request)
                 return found
         except BaseException:
@@ -98,6 +118,11 @@ def resident_for(request: Request, number: int) -> Resident:
     return found
 
 
+def _left_behind(found: Resident, request: Request) -> bool:
+    """Whether others that exchange rows with a partition have gone on without it."""
+    return found.version != request.history[-1] and exchanging(found.partition.plan, request.partitions)
+
+
 def _forget(key: tuple[str, int]) -> None:
     if _RESIDENTS.pop(key, None) is not None:
         REST.end()
@@ -106,6 +131,19 @@ def _forget(key: tuple[str, int]) -> None:
 def _restore(request: Request, number: int) -> Resident:
     """Start from the newest state that is whole, and apply what came after it."""
     plan, limits = load_plan(str(request.layout.plan(request.plan)))
+    if exchanging(plan, request.partitions) and len(request.history) > 1:
+        written = Written(
+            request.layout,
+            request.history,
+            request.snapshots,
+            request.origin,
+            request.partitions,
+            split_names(plan),
+        )
+        whole = rebuild(written, plan, limits, number, request.partitions)
+        found = Resident(whole, request.plan, request.history[-1], restored=True)
+        found.make_room(request.room)
+        return found
     reasons: list[str] = []
     for token in reversed(request.history):
         partition = _start(request, number, token, plan, limits, reasons)
@@ -189,4 +227,4 @@ def _from_facts(request: Request, number: int, plan: PhysicalPlan, limits: Limit
     """Start from the facts of all partitions that there were: those that the plan places here."""
     assert request.origin is not None, "asked for by its token"
     stepped, facts = read_facts(request.layout, request.origin)
-    return place_share(facts, plan, limits, number, request.partitions, stepped=stepped)
+    return place_one(facts, plan, limits, number, request.partitions, stepped=stepped)

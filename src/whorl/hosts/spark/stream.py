@@ -59,7 +59,7 @@ def start_stream(
     streaming = [each.frame.isStreaming for each in matched]
     if not any(streaming):
         raise UserError("E808")
-    plan = lower_plan(program.compile(types), options.strategy)
+    plan = lower_plan(program.compile(types), options.strategy, "auto")
     checkpoint = open_checkpoint(options.checkpoint, plan, types, options.partitions, context.defaultParallelism)
     try:
         deployment = Deployment(

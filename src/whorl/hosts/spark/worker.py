@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.routing import routing_place
@@ -15,12 +16,15 @@ from whorl.hosts.spark.arrivals import batches_of
 from whorl.hosts.spark.ending import end_quietly
 from whorl.hosts.spark.garbage import REST
 from whorl.hosts.spark.layout import epoch_of
-from whorl.hosts.spark.protocol import FACTS, IDLE, ROWS, STEP, TAKE, Brought, Reply, Request
+from whorl.hosts.spark.protocol import FACTS, GO_ON, IDLE, ROWS, STEP, TAKE, Brought, Reply, Request, Waiting
+from whorl.hosts.spark.rebuilding import exchanging
 from whorl.hosts.spark.residents import Resident, resident_for, save_facts, save_state, take_over
 from whorl.hosts.spark.shares import read_share
 from whorl.hosts.spark.taking import current_request, take_in
+from whorl.hosts.spark.turns import Turns, begin, go_on
 from whorl.hosts.spark.view_files import write_changes
-from whorl.kernel.partition import Partition
+from whorl.kernel.labels.diagrams import TooManyNodes
+from whorl.kernel.partition import Partition, StepResult
 from whorl.model.batch import Batch
 from whorl.model.delta import Change
 
@@ -54,6 +58,8 @@ def answer(request: Request, number: int, contents: Sequence[bytes] = ()) -> Rep
         resident = resident_for(request, number)
         if request.do == STEP:
             return _step(request, resident, contents)
+        if request.do == GO_ON:
+            return _go_on(request, resident)
         partition = resident.partition
         if request.do == ROWS:
             name = next(each.relation for each in partition.plan.outputs if each.name == request.view)
@@ -69,15 +75,54 @@ def answer(request: Request, number: int, contents: Sequence[bytes] = ()) -> Rep
 def _step(request: Request, resident: Resident, contents: Sequence[bytes]) -> Reply:
     if resident.prepared is not None:
         return resident.prepared[1]
+    if resident.turns is not None and resident.turns.reply is not None:
+        return resident.turns.reply
     if request.save:
         save_state(request, resident.partition, request.history[-1])
     partition = resident.partition
     time, batches, brought = _input(request, partition, contents)
-    result = partition.prepare((), time, batches, decode=request.emit == "rows")
+    work = partial(partition.prepare, (), time, batches, decode=request.emit == "rows")
+    if not exchanging(partition.plan, partition.partitions):
+        return _prepared(request, resident, work(), brought)
+    try:
+        turns, found = begin(request, partition, work)
+    except TooManyNodes:
+        return _reply(resident, cramped=True)
+    return _turned(request, resident, turns, found, brought)
+
+
+def _go_on(request: Request, resident: Resident) -> Reply:
+    """Take the next turn of an epoch in the middle; a turn that was taken is answered as it was."""
+    turns = resident.turns
+    if turns is None:
+        known = resident.prepared is not None and resident.prepared[0] == request.entry
+        return resident.prepared[1] if known and resident.prepared else _reply(resident, lost=True)
+    if request.turn == turns.turn and turns.reply is not None:
+        return turns.reply
+    resident.turns = None  # unless it goes well
+    try:
+        found = go_on(request, turns, resident.partition.number)
+    except TooManyNodes:
+        return _reply(resident, cramped=True)
+    brought = None if turns.reply is None else turns.reply.brought
+    return _turned(request, resident, turns, found, brought)
+
+
+def _turned(
+    request: Request, resident: Resident, turns: Turns, found: Waiting | StepResult, brought: Brought | None
+) -> Reply:
+    if isinstance(found, StepResult):
+        return _prepared(request, resident, found, brought)
+    resident.turns, turns.reply = turns, _reply(resident, waiting=found, brought=brought)
+    return turns.reply
+
+
+def _prepared(request: Request, resident: Resident, result: StepResult, brought: Brought | None) -> Reply:
+    """Write what an epoch did; it is prepared from now on."""
     try:
         reply = _reply(resident, result=result, changed=_emit(request, resident), brought=brought)
     except BaseException:
-        partition.roll_back()
+        resident.partition.roll_back()
         raise
     resident.prepared = (request.entry, reply)
     return reply

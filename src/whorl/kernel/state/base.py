@@ -231,7 +231,7 @@ class BaseFacts:
         touched, before = np.empty(len(numbers), np.int64), np.empty((len(numbers), 3), np.int64)
         facts = (self._present, self._times, self._arrived)
         arrivals = range(self._arrivals + 1, self._arrivals + 1 + len(numbers))
-        stamps = _NO_TIMES if times is None else np.ascontiguousarray(times)
+        stamps = _NO_TIMES if times is None else np.require(times, np.int64, ("C", "W"))  # Arrow's cannot be written
         both = fact_arrays.arrive(numbers, stamps, self._arrivals, facts, self.stored.arrays, touched, before)
         self._arrivals += len(numbers)
         fresh = both & 0xFFFFFFFF
