@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import whorl
 from tests.generators import PLAIN, WINDOWED, GeneratedProgram, cases
 from tests.golden_cases import Case as GoldenCase
 from tests.golden_cases import cases as golden_cases
@@ -191,6 +192,18 @@ def test_a_snapshot_goes_on_with_exchange(
                 partitions=partitions,
                 placement="first",
             )
+
+
+@pytest.mark.parametrize("strategy", ["auto", "absorption"])
+def test_rows_that_travelled_are_explained_by_the_rules_as_written(strategy: str) -> None:
+    session = whorl.open(COMPONENTS, partitions=3, strategy=strategy)
+    session.insert("edge", [(1, 2), (2, 3)])
+    session.commit()
+    proof = str(session["component"].why((3, 1)))
+    assert proof.startswith("component(3, 1)   min, by rule 2 (line 4)")
+    assert "^" not in proof
+    assert "edge(1, 2)" in proof
+    assert "no row fits" in str(session["component"].why_not((4, 1)))
 
 
 # What crosses

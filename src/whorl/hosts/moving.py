@@ -13,6 +13,7 @@ from whorl.kernel.partition import Partition
 from whorl.kernel.state.base import FactRows, join_facts
 from whorl.model.batch import values_of
 from whorl.model.limits import Limits
+from whorl.physical.lower import lower_plan
 from whorl.physical.plan import PhysicalPlan
 
 Facts = Mapping[str, FactRows]
@@ -71,3 +72,18 @@ def derive_together(partitions: Sequence[Partition]) -> None:
         partitions[0].derive()
     else:
         run_with_room(partitions, [partition.derive for partition in partitions], Direct())
+
+
+def apart(plan: PhysicalPlan) -> PhysicalPlan:
+    """Return a plan of the same program whose rules are as they were written, for one partition."""
+    return lower_plan(plan.logical) if plan.exchanges else plan
+
+
+def gather(partitions: Sequence[Partition]) -> Sequence[Partition]:
+    """Return partitions whose rows can be explained: where rows travel, one that derives all of them itself."""
+    plan = partitions[0].plan
+    if not plan.exchanges:
+        return partitions
+    split = [name for name in partitions[0].base if plan.split_column(name) is not None]
+    facts = gather_facts(partitions, split)
+    return place_facts(facts, apart(plan), partitions[0].limits, 1, stepped=partitions[0].stepped)

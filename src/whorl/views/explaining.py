@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from whorl.connectors.rows import read_row
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.moving import gather_facts, place_facts
+from whorl.hosts.moving import gather, gather_facts, place_facts
 from whorl.kernel.partition import Partition
 from whorl.kernel.proofs.derivations import Key, Rows, hidden_relations
 from whorl.logical.lower import lower_program
@@ -28,7 +28,7 @@ def partitions_of(host: object) -> Sequence[Partition]:
     found: Sequence[Partition] | None = getattr(host, "partitions", None)
     if found is None:
         raise UserError("E649")
-    return found
+    return gather(found)
 
 
 def ask(view: str, row: Sequence[object], types: Sequence[Type]) -> Asked:

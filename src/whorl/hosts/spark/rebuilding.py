@@ -17,7 +17,7 @@ from functools import partial
 
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.exchanging import Direct, run_with_room
-from whorl.hosts.moving import Facts, gather_facts, place_facts, place_share
+from whorl.hosts.moving import Facts, apart, gather_facts, place_facts, place_share
 from whorl.hosts.routing import route_changes
 from whorl.hosts.spark.layout import START, Layout
 from whorl.hosts.spark.protocol import Origin
@@ -151,6 +151,6 @@ class Mirror:
             partition = known[2]
             advance([partition], written, tokens[tokens.index(known[1]) + 1 :])
         else:
-            partition = rebuild(written, plan, limits)
+            partition = rebuild(written, apart(plan), limits)
         self._found = (plan, tokens[-1], partition)
         return partition
