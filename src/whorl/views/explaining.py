@@ -61,7 +61,7 @@ def explain_row(partitions: Sequence[Partition], asked: Asked, *, hint: str) -> 
     """Return the proof of the first row that fits; raise with a ``hint`` if there is none."""
     if not is_computed(partitions[0].plan.logical, asked):
         partitions = [full_partition(partitions)]
-    found = _find(partitions, asked)
+    found = find_row(partitions, asked)
     if found is None:
         raise UserError("E647", None, row=asked, hint=hint)
     partition, target, key = found
@@ -72,13 +72,13 @@ def explain_missing(partitions: Sequence[Partition], asked: Asked, *, hint: str)
     """Return why no row fits; raise with a ``hint`` if one does."""
     if len(partitions) > 1 or hidden_relations(partitions[0]) or not is_computed(partitions[0].plan.logical, asked):
         partitions = [full_partition(partitions)]
-    found = _find(partitions, asked)
+    found = find_row(partitions, asked)
     if found is not None:
         raise UserError("E648", None, row=asked, hint=hint)
     return explain_absence(partitions[0], resolve(partitions[0], asked))
 
 
-def _find(partitions: Sequence[Partition], asked: Asked) -> tuple[Partition, Target, Key] | None:
+def find_row(partitions: Sequence[Partition], asked: Asked) -> tuple[Partition, Target, Key] | None:
     """Return the first row that fits, in the order of rows, with the partition that holds it."""
     found = []
     for partition in partitions:

@@ -21,6 +21,7 @@ from whorl.views.answering import LIMIT, answer_critical, answer_cuts, answer_li
 from whorl.views.answers import Critical, Cuts, Lifetime, Proofs
 from whorl.views.asking import Asked
 from whorl.views.explaining import ask, ask_fact, explain_missing, explain_row, partitions_of
+from whorl.views.labels import Label, label_row
 from whorl.views.proof import Proof
 
 _NOT_THERE = "Ask why_not instead."
@@ -138,6 +139,10 @@ class View:
     def lifetime(self, row: Sequence[object]) -> Lifetime:
         """Return until when a row holds if nothing arrives or is deleted, and the facts that bound it."""
         return answer_lifetime(partitions_of(self._host), self._asked(row), hint=_NOT_THERE)
+
+    def label(self, row: Sequence[object]) -> Label:
+        """Return what the strategy of the view keeps of a row; None in the row stands for any value."""
+        return label_row(partitions_of(self._host), self._asked(row), hint=_NOT_THERE)
 
     def critical(self, relation: str, fact: Sequence[object]) -> Critical:
         """Return what would change in the view if one fact of a base relation went."""

@@ -82,6 +82,11 @@ class Elastic:
         self.predicted: float | None = None
 
     @property
+    def labelled(self) -> Rederive | None:
+        """The strategy whose labels rows have, None if they have none."""
+        return self._arms[self._current].strategy if self._labelled else None
+
+    @property
     def strategy(self) -> str:
         """The way of following changes in use."""
         return self._current
