@@ -22,6 +22,7 @@ from whorl.bench.contestants.whorl import build_epochs, refusal
 from whorl.bench.graphs import Ints
 from whorl.bench.outcome import Outcome, Steps
 from whorl.bench.plot import build_panel, draw, format_seconds
+from whorl.bench.region_cases import REGION_CASES
 from whorl.bench.results import CaseResult, Tally
 from whorl.bench.runner import Options, run_apart, run_cases
 from whorl.bench.spark_cases import SPARK_CASES
@@ -283,7 +284,8 @@ def test_seconds_have_a_unit_that_suits_them() -> None:
 def test_list() -> None:
     run = whorl("bench", "list")
     assert run.code == 0
-    assert re.findall(r"^\S+$", run.out, re.MULTILINE) == [*BY_NAME, *(case.name for case in SPARK_CASES)]
+    others = [case.name for case in (*SPARK_CASES, *REGION_CASES)]
+    assert re.findall(r"^\S+$", run.out, re.MULTILINE) == [*BY_NAME, *others]
     assert "  " + ", ".join(f"whorl {name}" for name in STRATEGIES) in run.out.splitlines()
 
 

@@ -422,6 +422,12 @@ FILES = {
         ("bench", "peers", "--only", "growth", "--output", "program.dl"),
         'E662 the folder "program.dl" for the results cannot be written\n  Detail: File exists.\n',
     ),
+    "no networks": (
+        ("bench", "regions", "--data", "missing"),
+        'E663 the folder "missing" holds no network that is known\n'
+        "  Detail: It has none of rocketfuel, topology-zoo and bgp-streams in it.\n"
+        "  Hint: Give the folder that they are in, or leave --data out.\n",
+    ),
     "a folder": (("check", "."), 'E701 the file "." cannot be read\n  Detail: Is a directory.\n'),
     "not UTF-8": (("check", "latin.dl"), 'E702 the file "latin.dl" is not UTF-8 text\n  Hint: Save it as UTF-8.\n'),
     "functions that raise": (

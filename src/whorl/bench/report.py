@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -38,7 +38,11 @@ def open_folder(folder: Path) -> None:
 
 
 def save_results(
-    folder: Path, results: Sequence[CaseResult], verdicts: Sequence[Verdict], options: Options
+    folder: Path,
+    results: Sequence[CaseResult],
+    verdicts: Sequence[Verdict],
+    options: Options,
+    picture: Callable[[Sequence[CaseResult]], str] = draw,
 ) -> tuple[Path, Path]:
     """Write what was measured so far."""
     data = {
@@ -50,7 +54,7 @@ def save_results(
     written = folder / "results.json", folder / "results.svg"
     try:
         written[0].write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        written[1].write_text(draw(results), encoding="utf-8")
+        written[1].write_text(picture(results), encoding="utf-8")
     except OSError as error:
         raise UserError("E662", None, path=folder, reason=error.strerror or str(error)) from None
     return written

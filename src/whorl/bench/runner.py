@@ -27,6 +27,7 @@ class Options:
     quick: bool = False
     full: bool = False  # whether the contestants on demand take part
     seconds: float | None = None  # the most that one measurement may take, in place of the case's own
+    data: str | None = None  # a folder with real networks
 
 
 def run_cases(cases: Sequence[Case], options: Options, progress: Progress) -> Iterator[CaseResult]:
@@ -73,7 +74,8 @@ class _Run:
         self._progress(f"  run {run} of {entry.runs or self._options.runs}, {tally.contestant}: {shown}")
 
     def _job(self, entry: Entry) -> Job:
-        return Job(self._case.name, entry.contestant, self._options.seed, entry.steps, self._options.quick)
+        options = self._options
+        return Job(self._case.name, entry.contestant, options.seed, entry.steps, options.quick, options.data)
 
 
 def _headline(outcome: Outcome) -> dict[str, float]:

@@ -22,6 +22,7 @@ class Job:
     seed: int
     steps: int | None = None
     quick: bool = False
+    data: str | None = None
 
     def to_text(self) -> str:
         """Return the job as JSON."""
@@ -36,7 +37,7 @@ class Job:
 
 def run_job(job: Job) -> Outcome:
     """Measure in this process."""
-    case = find_case(job.case)
+    case = find_case(job.case, job.data)
     workload = case.build(job.seed, quick=job.quick).first(job.steps)
     warm_up = case.build(job.seed, quick=True).first(4)
     return job.contestant.measure(workload, warm_up)

@@ -8,7 +8,7 @@ A `Batch` is one epoch for whoever takes part. Its `kind` says under which name 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from whorl.bench.graphs import Ints
 
@@ -42,9 +42,49 @@ class Workload:
 
     def first(self, steps: int | None) -> Workload:
         """Return the workload with at most so many steps."""
-        return self if steps is None else Workload(self.rules, self.load, self.steps[:steps])
+        return self if steps is None else replace(self, steps=self.steps[:steps])
 
 
+@dataclass(frozen=True, slots=True)
+class Spread(Workload):
+    """A workload for partitions on a network, with the seconds that a message takes from one to another."""
+
+    latencies: tuple[tuple[float, ...], ...] = ((0.0,),)
+    placement: str = "first"
+
+    @property
+    def partitions(self) -> int:
+        """How many there are."""
+        return len(self.latencies)
+
+
+REGION = Rules(
+    "region",
+    """\
+RELATION sensor(X: Integer, Px: Integer, Py: Integer).
+RELATION mainSensorInRegion(Rid: Integer, X: Integer).
+RELATION isTriggered(X: Integer).
+activeRegion(Rid, X) :- sensor(X, _, _), mainSensorInRegion(Rid, X), isTriggered(X).
+activeRegion(Rid, Y) :- sensor(X, Px, Py), sensor(Y, Qx, Qy), isTriggered(X), activeRegion(Rid, X),
+    (Px - Qx) * (Px - Qx) + (Py - Qy) * (Py - Qy) < 400.
+regionSizes(Rid, count<X>) :- activeRegion(Rid, X).
+largestRegion(max<Size>) :- regionSizes(Rid, Size).
+largestRegions(Rid) :- regionSizes(Rid, Size), largestRegion(Size).
+query activeRegion(Rid, X).
+query largestRegions(Rid).
+""",
+    "activeRegion",
+)
+REACHABLE = Rules(
+    "reachable",
+    """\
+RELATION link(X: Integer, Y: Integer).
+reachable(X, Y) :- link(X, Y).
+reachable(X, Y) :- link(X, Z), reachable(Z, Y).
+query reachable(X, Y).
+""",
+    "reachable",
+)
 CLOSURE = Rules(
     "closure",
     """\
@@ -77,6 +117,52 @@ dist(Y, mmin<D>) :- dist(X, D1), edge(X, Y, C), D = D1 + C.
 query dist(Y, D).
 """,
     "dist",
+)
+COST = Rules(
+    "cost",
+    """\
+RELATION link(X: Integer, Y: Integer, C: Integer).
+minCost(X, Y, min<C>) :- link(X, Y, C).
+minCost(X, Y, min<C>) :- link(X, Z, C0), minCost(Z, Y, C1), C = C0 + C1.
+query minCost(X, Y, C).
+""",
+    "minCost",
+)
+COST_AND_HOPS = Rules(
+    "cost-and-hops",
+    COST.text
+    + """\
+minHops(X, Y, min<L>) :- link(X, Y, _), L = 1.
+minHops(X, Y, min<L>) :- link(X, Z, _), minHops(Z, Y, L1), L = L1 + 1.
+query minHops(X, Y, L).
+""",
+    "minCost",
+)
+CHEAPEST = Rules(
+    "cheapest-path",
+    """\
+RELATION link(X: Integer, Y: Integer, C: Integer).
+path(X, Y, P, C, L) :- link(X, Y, C), P = concat([X, Y], nil), L = 1.
+path(X, Y, P, C, L) :- link(X, Z, C0), path(Z, Y, P1, C1, L1), C = C0 + C1, P = concat([X], P1), L = 1 + L1.
+minCost(X, Y, min<C>) :- path(X, Y, P, C, L).
+minHops(X, Y, min<L>) :- path(X, Y, P, C, L).
+cheapestPath(X, Y, P, C) :- path(X, Y, P, C, L), minCost(X, Y, C).
+fewestHops(X, Y, P, L) :- path(X, Y, P, C, L), minHops(X, Y, L).
+query minCost(X, Y, C).
+query cheapestPath(X, Y, P, C).
+query fewestHops(X, Y, P, L).
+""",
+    "minCost",
+)
+EVERY_PATH = Rules(
+    "every-path",
+    """\
+RELATION link(X: Integer, Y: Integer, C: Integer).
+path(X, Y, C, L) :- link(X, Y, C), L = 1.
+path(X, Y, C, L) :- link(X, Z, C0), path(Z, Y, C1, L1), C = C0 + C1, L = 1 + L1.
+query path(X, Y, C, L).
+""",
+    "path",
 )
 
 

@@ -73,3 +73,26 @@ def bench_spark(
 
     options = Options(runs or (2 if quick else 5), seed, quick, full, seconds)
     run_suite(ON_SPARK, only or [], options, output)
+
+
+@bench_app.command("regions")
+def bench_regions(
+    only: Only = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Runs of each contestant; 1: only CPU times differ.")
+    ] = None,
+    output: Output = Path("whorl-bench-regions"),
+    quick: Quick = False,
+    seconds: Cap = None,
+    seed: Seed = 1,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="Also run real networks from this folder.")
+    ] = None,
+) -> None:
+    """Run partitions on a simulated network, and count what each strategy ships."""
+    from whorl.bench.runner import Options
+    from whorl.cli.bench_series import run_regions
+
+    seconds = seconds or (5 if quick else None)
+    options = Options(runs or 1, seed, quick, seconds=seconds, data=None if data is None else str(data))
+    run_regions(only or [], options, output)

@@ -66,12 +66,13 @@ def run_suite(suite: Suite, only: Sequence[str], options: Options, folder: Path)
     if options.quick:
         console.print("A quick run has small data: it shows that everything works. Its figures mean nothing.")
     else:
-        console.print(_target_table(verdicts))
+        console.print(target_table(verdicts))
     console.print(f"wrote {folder / 'results.json'} and {folder / 'results.svg'}", highlight=False)
-    _check_answers(results)
+    check_answers(results)
 
 
-def _check_answers(results: Sequence[CaseResult]) -> None:
+def check_answers(results: Sequence[CaseResult]) -> None:
+    """Raise if contestants gave different answers."""
     differing = [f"{result.name}, {text}" for result in results for text in result.disagreements()]
     if differing:
         message = "contestants gave different answers: " + "; ".join(differing)
@@ -120,7 +121,8 @@ def _figure(name: str, value: float | None) -> str:
     return format_seconds(value)
 
 
-def _target_table(verdicts: Sequence[Verdict]) -> Table:
+def target_table(verdicts: Sequence[Verdict]) -> Table:
+    """Return the targets with what was measured."""
     table = Table(title="Targets", title_justify="left")
     for name in ("case", "what"):
         table.add_column(name, overflow="fold")

@@ -298,6 +298,11 @@ CATALOGUE: dict[str, Entry] = {
     # E661: benchmarks
     "E661": Entry('there is no benchmark case "{name}"', "", "{hint}"),
     "E662": Entry('the folder "{path}" for the results cannot be written', "{reason}."),
+    "E663": Entry(
+        'the folder "{path}" holds no network that is known',
+        "It has none of rocketfuel, topology-zoo and bgp-streams in it.",
+        "Give the folder that they are in, or leave --data out.",
+    ),
     # E6: hosts
     "E681": Entry(
         "a program runs in one partition or more, not in {found}", "", "Give a number of partitions from 1 on."

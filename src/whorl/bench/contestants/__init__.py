@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Protocol
 
-from whorl.bench.contestants import clingo, duckdb, pathway, spark, swipl, whorl, whorl_spark
+from whorl.bench.contestants import clingo, duckdb, pathway, spark, swipl, whorl, whorl_net, whorl_spark
 from whorl.bench.outcome import Outcome
 from whorl.bench.workload import Workload
 
@@ -17,6 +17,7 @@ FAMILIES: dict[str, ModuleType] = {
     "clingo": clingo,
     "swipl": swipl,
     "whorl-spark": whorl_spark,
+    "whorl-net": whorl_net,
     "spark": spark,
 }
 

@@ -58,7 +58,7 @@ def refusal(rules: Rules, strategy: str) -> str:
     return ""
 
 
-def _compiler(rules: Rules, *, outputs: bool) -> Compile:
+def compiler(rules: Rules, *, outputs: bool) -> Compile:
     """Return the program's compiler; without outputs nobody decodes the rows of the view."""
     source = Source(rules.name, rules.text)
     if outputs:
@@ -82,7 +82,7 @@ def _columns(batch: Batch) -> tuple[Columns, ...]:
 
 
 def _maintain(workload: Workload, strategy: str) -> Outcome:
-    host = InProcess(_compiler(workload.rules, outputs=False), _LIMITS, strategy)
+    host = InProcess(compiler(workload.rules, outputs=False), _LIMITS, strategy)
     epochs = build_epochs(workload)
     memory = Memory.watch()
     with Meter() as load:
@@ -117,7 +117,7 @@ def _engine(spent: Meter, report: EpochReport) -> float:
 
 
 def _hand_out(workload: Workload, strategy: str) -> Outcome:
-    host = InProcess(_compiler(workload.rules, outputs=True), _LIMITS, strategy)
+    host = InProcess(compiler(workload.rules, outputs=True), _LIMITS, strategy)
     (epoch,) = build_epochs(Workload(workload.rules, workload.load))
     with Meter() as spent:
         report = host.commit(epoch)
