@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,12 @@ class Index:
         self._table = np.full(1 << _SMALL_BITS, -1, np.int32)
         self._slots = np.empty((32, 4), np.int32)
         self._arena = np.empty(64, np.int32)
+
+    def restart(self) -> None:
+        """Forget the rows, but not how much room they took: about as many come again."""
+        self.done = 0
+        self._meta[:2] = 0
+        self._table.fill(-1)
 
     def arrays(self) -> tuple[object, ...]:
         """Return the arrays, up to date with the relation."""
@@ -313,10 +319,15 @@ class StoredRelation:
         self.lowered = False
 
     def drop(self, wasted: Mask) -> None:
-        """Forget rows for good; the others get new numbers, in their order."""
+        """Forget rows for good; the others get new numbers, in their order, and room for as many more."""
         kept, keep = self.save(), ~wasted
         labels = None if kept.labels is None else kept.labels[keep]
-        self.load(StoredRows(kept.rows[keep], kept.flags[keep], labels, kept.narrow))
+        indexes, self._indexes = self._indexes, {}
+        left = StoredRows(kept.rows[keep], kept.flags[keep], labels, kept.narrow)
+        self.load(left, spare=len(left.flags))
+        self._indexes = indexes
+        for index in indexes.values():
+            index.restart()
 
     def save(self) -> StoredRows:
         """Return what there is to remember between two epochs."""
@@ -325,16 +336,16 @@ class StoredRelation:
         labels = self.labels[:count] if self._labelled else None
         return StoredRows(self._rows[:count], self._flags[:count], labels, self._narrow)
 
-    def load(self, stored: StoredRows) -> None:
-        """Take over rows, which are copied; the table is built anew, indexes when they are asked for."""
+    def load(self, stored: StoredRows, spare: int = 0) -> None:
+        """Take over rows, which are copied, and make room for more; the table is built anew, indexes when asked for."""
         labelled = self._labelled
         self.clear()
         count = len(stored.flags)
         bits = _SMALL_BITS
-        while count > ROOM * (1 << bits):
+        while count + spare > ROOM * (1 << bits):
             bits += 1
         self._narrow = stored.narrow
-        self._rows, self._flags = np.array(stored.rows), np.array(stored.flags)
+        self._rows, self._flags = _with_room(stored.rows, spare), _with_room(stored.flags, spare)
         self._table = np.zeros(1 << bits, np.int64)
         self._meta[:] = 0
         self._meta[rowset.COUNT], self._meta[rowset.BITS] = count, bits
@@ -342,7 +353,8 @@ class StoredRelation:
         self.living = int(np.count_nonzero(self._flags & rowset.NEW))
         self._labelled = labelled or stored.labels is not None
         if self._labelled:
-            self.labels = np.zeros(count, np.int64) if stored.labels is None else np.array(stored.labels)
+            labels = np.zeros(count, np.int64) if stored.labels is None else stored.labels
+            self.labels = _with_room(labels, spare)
         self.arrays = (self._rows, self._flags, self._table, self._meta)
         rowset.rehash(self.arrays)
 
@@ -407,6 +419,13 @@ class StoredRelation:
 
 
 _NONE = np.empty(0, np.int64)
+
+
+def _with_room(array: npt.NDArray[Any], spare: int) -> npt.NDArray[Any]:
+    """Return a copy with room behind it, of zeros."""
+    out = np.zeros((len(array) + spare, *array.shape[1:]), array.dtype)
+    out[: len(array)] = array
+    return out
 
 
 def _concatenate(parts: Sequence[Ints]) -> Ints:
