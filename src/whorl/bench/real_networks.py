@@ -55,7 +55,7 @@ def _spread(network: partial[Network], seed: int, *, quick: bool) -> Spread:
     full = network(seed)
     if quick:
         full = Network(full.nodes, full.links[:24])
-    return spread_network(full, REACHABLE, _PARTITIONS, 100, seed, quick=quick)
+    return spread_network(full, REACHABLE, _PARTITIONS, seed, quick=quick)
 
 
 def _rocketfuel(folder: Path) -> Iterator[Case]:

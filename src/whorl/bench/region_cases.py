@@ -27,13 +27,14 @@ PORTIONS = (25, 50, 75, 100)
 SIZES = (100, 200, 400, 800)
 PARTITIONS = (1, 2, 4, 8, 12, 16, 24)
 SELECTIONS = ("one", "two", "printed", "none")
-_SECONDS = 60.0
-_DELETIONS = 8
+_SECONDS = {EAGER: 60.0}  # what one measurement may take
+_LONG = 120.0  # of the others
+_FEW, _MANY = 8, 30  # deletions: single ones differ much, and in large networks they take long
 _USUAL = 12  # partitions, where nothing else is said
 
 
 def _entries(contestants: Iterable[Contestant]) -> tuple[Entry, ...]:
-    return tuple(Entry(each, seconds=_SECONDS) for each in contestants)
+    return tuple(Entry(each, seconds=_SECONDS.get(each, _LONG)) for each in contestants)
 
 
 def _in_quarters(relation: str, rows: Ints) -> list[Batch]:
@@ -56,24 +57,35 @@ def _generate(links: int, degree: int, seed: int, *, quick: bool) -> Network:
     return transit_stub(links // (25 * degree), links, seed)
 
 
-def spread_network(network: Network, rules: Rules, partitions: int, portion: int, seed: int, *, quick: bool) -> Spread:
+def spread_network(
+    network: Network,
+    rules: Rules,
+    partitions: int,
+    seed: int,
+    *,
+    quick: bool,
+    portion: int = 100,
+    deletions: int = _FEW,
+) -> Spread:
     """Return: a part of the links is loaded in quarters, then some are deleted."""
     links = network.links[: len(network.links) * portion // 100, : 3 if "C: Integer" in rules.text else 2]
     first, *more = _in_quarters("link", links)
-    deletions = _one_by_one("link", links, 3 if quick else _DELETIONS, seed)
-    return Spread(rules, first, (*more, *deletions), network.latencies(3 if quick else partitions))
+    steps = _one_by_one("link", links, 3 if quick else deletions, seed)
+    return Spread(rules, first, (*more, *steps), network.latencies(3 if quick else partitions))
 
 
-def _network(links: int, degree: int, partitions: int, portion: int, rules: Rules, seed: int, *, quick: bool) -> Spread:
+def _network(
+    links: int, degree: int, partitions: int, rules: Rules, seed: int, *, quick: bool, portion: int, deletions: int
+) -> Spread:
     network = _generate(links, degree, seed, quick=quick)
-    return spread_network(network, rules, partitions, portion, seed, quick=quick)
+    return spread_network(network, rules, partitions, seed, quick=quick, portion=portion, deletions=deletions)
 
 
 _PORTIONS = tuple(
     Case(
         f"regions-network-{portion}",
         f"reachability over {portion} % of 400 links of 100 nodes, {_USUAL} partitions; a link is deleted",
-        partial(_network, 400, 4, _USUAL, portion, REACHABLE),
+        partial(_network, 400, 4, _USUAL, REACHABLE, portion=portion, deletions=_MANY),
         _entries(ALL),
     )
     for portion in PORTIONS
@@ -82,7 +94,7 @@ _SIZES = tuple(
     Case(
         f"regions-{density}-{links}",
         f"reachability over {links} links of {links // degree} nodes ({density}), {_USUAL} partitions",
-        partial(_network, links, degree, _USUAL, 100, REACHABLE),
+        partial(_network, links, degree, _USUAL, REACHABLE, portion=100, deletions=_FEW),
         _entries((DRED, SUPPORT, LAZY, EAGER)),
     )
     for density, degree in (("dense", 4), ("sparse", 2))
@@ -92,7 +104,7 @@ _PARTITIONS = tuple(
     Case(
         f"regions-partitions-{count}",
         f"reachability over 400 links of 100 nodes in {count} partition{'s' * (count > 1)}",
-        partial(_network, 400, 4, count, 100, REACHABLE),
+        partial(_network, 400, 4, count, REACHABLE, portion=100, deletions=_MANY),
         _entries((DRED, SUPPORT, LAZY)),
     )
     for count in PARTITIONS
@@ -108,7 +120,7 @@ def _sensors(portion: int, seed: int, *, quick: bool) -> Spread:
     triggered = field.triggered[: max(len(field.triggered) * portion // 100, len(field.seeds))]
     first, *more = _in_quarters("isTriggered", triggered)
     known = {"sensor": field.sensors, "mainSensorInRegion": field.seeds}
-    deletions = _one_by_one("isTriggered", triggered, 3 if quick else _DELETIONS, seed)
+    deletions = _one_by_one("isTriggered", triggered, 3 if quick else _FEW, seed)
     load = Batch("load", {**known, **first.inserts})
     return Spread(REGION, load, (*more, *deletions), even_latencies(3 if quick else _USUAL, 0.002), "join")
 
@@ -139,7 +151,7 @@ _SELECTIONS = tuple(
     Case(
         f"regions-select-{density}-{selection}",
         f"{_QUERIES[selection][1]} (100 nodes, {density})",
-        partial(_network, 100 * degree, degree, _USUAL, 100, _QUERIES[selection][0]),
+        partial(_network, 100 * degree, degree, _USUAL, _QUERIES[selection][0], portion=100, deletions=_FEW),
         _entries((DRED,) if selection == "none" else (RECOMPUTE, DRED, LAZY)),
     )
     for density, degree in (("dense", 4), ("sparse", 2))
