@@ -89,7 +89,7 @@ def bench_regions(
         Path | None, typer.Option("--data", metavar="DIR", help="Also run real networks from this folder.")
     ] = None,
 ) -> None:
-    """Run partitions on a simulated network, and count what each strategy ships."""
+    """Count what each strategy ships on a simulated network."""
     from whorl.bench.runner import Options
     from whorl.cli.bench_series import run_regions
 
