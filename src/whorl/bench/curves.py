@@ -15,6 +15,7 @@ from whorl.bench.series import Metric, Series, contestants_of, values_of
 _COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#b7791f", "#6b46c1", "#c53030", "#4a5568")
 _WIDE, _HIGH, _GAP, _LEFT, _HEAD = 300, 170, 30, 70, 44
 _ACROSS = 3  # pictures side by side
+_LONG = 8  # letters of a name that has room
 
 
 def draw_series(series: Sequence[Series], results: Mapping[str, CaseResult]) -> str:
@@ -58,6 +59,12 @@ def _coloured(series: Series, results: Mapping[str, CaseResult]) -> list[tuple[s
     return [(name, _COLOURS[at % len(_COLOURS)]) for at, name in enumerate(contestants_of(series, results))]
 
 
+def _point(name: str, x: float, y: int) -> str:
+    """Return the name below a point; long names are slanted, so that they do not touch."""
+    slant = f'text-anchor="end" transform="rotate(-20 {x:.1f} {y})"' if len(name) > _LONG else 'text-anchor="middle"'
+    return f'<text x="{x:.1f}" y="{y}" font-size="10" {slant}>{escape(name)}</text>'
+
+
 def _panel(series: Series, metric: Metric, results: Mapping[str, CaseResult], left: int, top: int) -> list[str]:
     curves = {
         (name, colour): [(at, value) for at, value in values_of(series, name, metric, results) if value > 0]
@@ -79,9 +86,7 @@ def _panel(series: Series, metric: Metric, results: Mapping[str, CaseResult], le
         y = place(0, 10.0**power)[1]
         shown = metric.show(10.0**power) if metric.unit or power >= 0 else f"{10.0**power:g}"
         lines.append(f'<text x="{left - 4}" y="{y + 4:.1f}" font-size="10" text-anchor="end">{shown}</text>')
-    for at, point in enumerate(series.points):
-        x = place(at, 10.0**low)[0]
-        lines.append(f'<text x="{x:.1f}" y="{top + _HIGH + 14}" font-size="10" text-anchor="middle">{point}</text>')
+    lines += [_point(point, place(at, 10.0**low)[0], top + _HIGH + 14) for at, point in enumerate(series.points)]
     for (_name, colour), curve in curves.items():
         places = [place(at, value) for at, value in curve]
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

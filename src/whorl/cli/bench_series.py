@@ -23,7 +23,7 @@ from whorl.cli.bench_tables import check_answers, target_table
 _NOTES = (
     "Rows, bytes, work, CPU time and state are those of all partitions together. A deletion is the mean of several.",
     "Time on the network is that of messages alone; CPU time that of all partitions, one after the other.",
-    "Our DRed counts derivations, and a sender remembers what it has told: it ships less than one that does neither.",
+    "Our DRed keeps counts, and a sender remembers what it has told: one that does neither may ship more.",
     "recompute ships what a system without maintenance would: everything again, after each change.",
 )
 
