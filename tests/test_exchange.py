@@ -276,6 +276,27 @@ def test_a_component_crosses_as_often_as_its_chain_changes_partitions() -> None:
     assert _shipped(report).get("component^in", 0) <= 1
 
 
+PATHS = """
+RELATION link(X: Integer, Y: Integer, C: Integer).
+path(X, Y, C, 1) :- link(X, Y, C).
+path(X, Y, C, H) :- link(X, Z, C1), path(Z, Y, C2, H1), C = C1 + C2, H = H1 + 1.
+cheapest(X, Y, min<C>) :- path(X, Y, C, _).
+query cheapest(X, Y, C).
+"""
+
+
+@pytest.mark.parametrize("more", ["", "shortest(X, Y, min<H>) :- path(X, Y, _, H).\nquery shortest(X, Y, H).\n"])
+def test_paths_that_cannot_win_are_not_shipped(more: str) -> None:
+    """What a partition sends are the best paths it knows; of a ring, one for each pair of nodes and way round."""
+    host = _host(PATHS + more, 3, "first")
+    ring = [(at, (at + 1) % 8, 1) for at in range(8)] + [((at + 1) % 8, at, 3) for at in range(8)]
+    report = _commit(host, 1, *((1, "link", link) for link in ring))
+    assert report.deltas["cheapest"].inserted[1] == (0, 1, 1)
+    assert 0 < _shipped(report)["path^in"] <= 8 * 8 * 2 * 2
+    report = _commit(host, 2, (-1, "link", (0, 1, 1)))
+    assert (0, 1, 3 * 7) in report.deltas["cheapest"].inserted  # the other way round, which lost before
+
+
 def test_an_unknown_placement_is_refused() -> None:
     with pytest.raises(UserError) as refused:
         lower_plan(compile_program(Source("test.dl", REACHABLE)), placement="nowhere")

@@ -28,6 +28,7 @@ from whorl.kernel.strategies.elastic import Elastic
 from whorl.kernel.strategies.fixpoint import Fixpoint
 from whorl.kernel.strategies.recompute import Recompute
 from whorl.kernel.strategies.rederive import Rederive
+from whorl.kernel.strategies.rounds import Rounds
 from whorl.kernel.strategies.stratum import Renumbered, Strategy, Stratum
 from whorl.model.batch import Batch, Values
 from whorl.model.delta import Change, Delta
@@ -127,7 +128,7 @@ class Partition:
         """Exchange what a stratum needs, and let its strategy follow the changes."""
         strategy = self.strategies[at]
         if at in self.exchanges:
-            self.exchanges[at].feed(fresh=isinstance(strategy, Rederive | Recompute) and strategy.fresh)
+            self.exchanges[at].feed(fresh=isinstance(strategy, Rederive | Recompute | Rounds) and strategy.fresh)
         strategy.step()
 
     def step(self, changes: Sequence[Change], now: int | None, batches: Sequence[Batch] = ()) -> StepResult:

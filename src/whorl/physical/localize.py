@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from whorl.analysis.program import Relation
-from whorl.logical.plan import AntiJoin, Contribution, Join, RulePlan, SemiJoin, Step
+from whorl.logical.plan import AntiJoin, Contribution, Fixpoint, Join, RulePlan, SemiJoin, Step
 from whorl.model.schema import Column
 from whorl.model.types import Type
 from whorl.physical.alignment import same_kind
@@ -46,7 +46,7 @@ def localize(plan: PhysicalPlan, placement: Mapping[str, Placed]) -> PhysicalPla
 
 def travels(stratum: PhysicalStratum) -> bool:
     """Whether the rows of a stratum may be derived in one partition for another."""
-    return stratum.kind in ("rows", "best") and stratum.strategy != "expiry"
+    return stratum.kind in ("rows", "best", "selected") and stratum.strategy != "expiry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,7 @@ class _Localizing:
                 relations=own,
                 rules=built,
                 best=best,
+                source=_with_choices(stratum.source, own),
                 arms=(),
                 feeds=self._first(feeds),
                 channels=tuple(channels),
@@ -228,6 +229,14 @@ class _Localizing:
             for at, column in enumerate(columns)
         )
         return RulePlan(name, args, (Join(arriving, (*columns, ast.Anonymous())),), -1)
+
+
+def _with_choices(source: Fixpoint | None, own: tuple[str, ...]) -> Fixpoint | None:
+    """Return what a stratum comes from, with the choices among its rows also made among those that leave."""
+    if source is None:
+        return None
+    selections = [replace(each, relation=f"{each.relation}^out") for each in source.selections]
+    return replace(source, selections=(*source.selections, *(each for each in selections if each.relation in own)))
 
 
 def _places(step: Join | AntiJoin, variable: str) -> list[int]:

@@ -179,7 +179,7 @@ class Rounds:
 
     def step(self) -> None:
         """Let every row die, and derive again what follows."""
-        if self.fresh or self.stratum.changed():
+        if self.stratum.fresh(own=self.fresh) or self.stratum.changed():
             self.fresh = False
             self.clear()
             self.run()
@@ -211,9 +211,18 @@ class Rounds:
                 self.offer(rule, chunk)
 
     def fixpoint(self, start: Callable[[], None], entries: Sequence[Entry]) -> None:
-        """Derive what ``start`` offers and all that follows from it, entering rules at some atoms."""
-        rounds = 0
-        delta: Delta | None = None
+        """Derive what ``start`` offers and all that follows from it, here and wherever rows travel."""
+        rounds = self._fixpoint_here(start, entries, None, 0)
+        exchange = self.stratum.exchange
+        while exchange is not None and (arrived := exchange.grew()) is not None:
+            if arrived:
+                rounds = self._fixpoint_here(start, entries, arrived, rounds)
+        self.stratum.state.work.rounds += rounds
+
+    def _fixpoint_here(
+        self, start: Callable[[], None], entries: Sequence[Entry], delta: Delta | None, rounds: int
+    ) -> int:
+        """Derive what follows from ``start``, or from new rows, after some rounds before; return how many then."""
         while delta is None or delta:
             rounds += 1
             self._check_rounds(rounds, delta)
@@ -227,7 +236,7 @@ class Rounds:
                 if len(rows):
                     delta[name] = rows
             self._check_tuples(delta)
-        self.stratum.state.work.rounds += rounds
+        return rounds
 
     def _follow(self, delta: Delta, entries: Sequence[Entry]) -> None:
         for entry in entries:
