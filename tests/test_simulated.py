@@ -43,7 +43,7 @@ _rough = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(
     st.one_of(cases(PLAIN), cases(WINDOWED)),
     st.sampled_from(STRATEGIES),
