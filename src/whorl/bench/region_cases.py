@@ -29,7 +29,7 @@ PARTITIONS = (1, 2, 4, 8, 12, 16, 24)
 SELECTIONS = ("one", "two", "printed", "none")
 _SECONDS = {EAGER: 60.0}  # what one measurement may take
 _LONG = 120.0  # of the others
-_FEW, _MANY = 8, 30  # deletions: single ones differ much, and in large networks they take long
+_LEAST, _FEW, _MANY = 3, 8, 30  # deletions: single ones differ much, but of costs and in large networks they take long
 _USUAL = 12  # partitions, where nothing else is said
 
 
@@ -151,7 +151,7 @@ _SELECTIONS = tuple(
     Case(
         f"regions-select-{density}-{selection}",
         f"{_QUERIES[selection][1]} (100 nodes, {density})",
-        partial(_network, 100 * degree, degree, _USUAL, _QUERIES[selection][0], portion=100, deletions=_FEW),
+        partial(_network, 100 * degree, degree, _USUAL, _QUERIES[selection][0], portion=100, deletions=_LEAST),
         _entries((DRED,) if selection == "none" else (RECOMPUTE, DRED, LAZY)),
     )
     for density, degree in (("dense", 4), ("sparse", 2))
