@@ -15,6 +15,7 @@ from tests.generators import PLAIN, WINDOWED, GeneratedProgram, cases
 from tests.golden_cases import Case as GoldenCase
 from tests.golden_cases import cases as golden_cases
 from tests.golden_cases import expected
+from tests.reference import follow_reference
 from whorl.cli.files import load_functions, read_source
 from whorl.diagnostics.errors import ProgramErrors, UserError
 from whorl.diagnostics.source import Source
@@ -84,21 +85,7 @@ def _check(case: Case, strategy: str, partitions: int) -> None:
 
 def _check_epochs(case: Case, strategy: str, partitions: int) -> None:
     program, epochs = case
-    oracle = Oracle(lambda types: compile_program(Source("generated", program.text), data_types=types))
-    kernel = _host(program.text, partitions, None, strategy)
-    for epoch in epochs:
-        try:
-            wanted = oracle.commit(epoch)
-        except UserError as refused:
-            with pytest.raises(UserError) as also:
-                kernel.commit(epoch)
-            assert also.value.code in (refused.code, "E402")
-            return
-        found = kernel.commit(epoch)
-        assert dict(found.deltas) == dict(wanted.deltas), program.text
-        assert found.counts == wanted.counts, program.text
-        for output in oracle.plan.outputs:
-            assert kernel.rows(output.name) == oracle.rows(output.name), program.text
+    follow_reference(program.text, epochs, _host(program.text, partitions, None, strategy))
 
 
 @pytest.mark.parametrize("partitions", COUNTS[1:])

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.generators import PLAIN, WINDOWED, GeneratedProgram, cases
+from tests.reference import follow_reference
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Source
 from whorl.hosts.simulated.host import Simulated
@@ -13,7 +14,6 @@ from whorl.hosts.simulated.network import Conditions
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Epoch
 from whorl.model.report import EpochReport
-from whorl.oracle.session import Oracle
 
 Case = tuple[GeneratedProgram, tuple[Epoch, ...]]
 STRATEGIES = ["recompute", "dred", "pf", "support", "derivations", "absorption"]
@@ -65,18 +65,8 @@ def test_no_schedule_changes_a_view_with_labels(case: Case, partitions: int, con
 
 def _check(case: Case, strategy: str, partitions: int, conditions: Conditions, ship: str) -> None:
     program, epochs = case
-    oracle = Oracle(lambda types: compile_program(Source("generated", program.text), data_types=types))
     try:
-        host = _simulated(program.text, partitions, conditions, strategy, ship)
-        for epoch in epochs:
-            try:
-                wanted = oracle.commit(epoch)
-            except UserError:
-                return  # refused epochs are looked at in test_exchange
-            found = host.commit(epoch)
-            assert dict(found.deltas) == dict(wanted.deltas), program.text
-            for output in oracle.plan.outputs:
-                assert host.rows(output.name) == oracle.rows(output.name), program.text
+        follow_reference(program.text, epochs, _simulated(program.text, partitions, conditions, strategy, ship))
     except UserError as refused:
         assert refused.code == "E402"
 
