@@ -246,6 +246,8 @@ def test_only_a_recursion_without_a_column_to_keep_is_exchanged_by_itself() -> N
     lost = lower_plan(compile_program(Source("test.dl", COMPONENTS)), placement="auto")
     assert not kept.exchanges
     assert lost.exchanges
+    small = "found(Y) :- link(0, Y).\nfound(Y) :- found(X), link(X, Y).\n"
+    assert not lower_plan(compile_program(Source("test.dl", small)), placement="auto").exchanges
     assert "component^out -> component^in: to the owner of column 1 (X), until the fixpoint" in explain_physical(lost)
 
 

@@ -51,11 +51,14 @@ def place_with_exchange(plan: PhysicalPlan, by: str) -> PhysicalPlan:
 
 
 def copied_recursion(plan: PhysicalPlan) -> bool:
-    """Whether a plan copies a recursion because it keeps no column, which it need not where partitions exchange."""
+    """Whether a plan copies a recursion because it keeps no column, which it need not where partitions exchange.
+
+    A relation of one column is no larger than what it is derived from, and is better copied: nobody then waits.
+    """
     return any(
         stratum.recursive
         and stratum.kind in ("rows", "best", "frontier")
-        and any(plan.split_column(name) is None and plan.relations[name].columns for name in stratum.relations)
+        and any(plan.split_column(name) is None and len(plan.relations[name].columns) > 1 for name in stratum.relations)
         for stratum in plan.strata
     )
 
