@@ -70,11 +70,15 @@ class Direct:
 
 def count_letter(shipped: dict[tuple[str, int, int], Shipment], letter: Letter) -> None:
     """Add a letter to what has been shipped."""
-    key = (letter.channel, letter.sender, letter.receiver)
+    sizes = (letter.count, letter.nbytes, letter.label_bytes)
+    add_shipment(shipped, Shipment(letter.channel, letter.sender, letter.receiver, *sizes))
+
+
+def add_shipment(shipped: dict[tuple[str, int, int], Shipment], more: Shipment) -> None:
+    """Add to what has been shipped the same way."""
+    key = (more.channel, more.sender, more.receiver)
     old = shipped.get(key, Shipment(*key))
-    shipped[key] = Shipment(
-        *key, old.rows + letter.count, old.bytes + letter.nbytes, old.label_bytes + letter.label_bytes
-    )
+    shipped[key] = Shipment(*key, old.rows + more.rows, old.bytes + more.bytes, old.label_bytes + more.label_bytes)
 
 
 def run_with_room(

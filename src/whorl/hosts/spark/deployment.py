@@ -13,6 +13,7 @@ from typing import Any
 from pyspark import cloudpickle
 
 from whorl.diagnostics.errors import UserError
+from whorl.hosts.exchanging import add_shipment
 from whorl.hosts.routing import merge_results, routing_place
 from whorl.hosts.spark.anchors import Anchors, anchors_for
 from whorl.hosts.spark.arrivals import batches_of, split_batches
@@ -218,11 +219,12 @@ class Deployment:
         for attempt in range(_ATTEMPTS):
             asked = replace(request, attempt=attempt, room=self._room)
             replies = self._anchors.ask(asked, what, arriving)
-            shipped: list[Shipment] = []
+            shipped: dict[tuple[str, int, int], Shipment] = {}
             while all(reply.waiting for reply in replies):
                 turn = [reply.waiting for reply in replies if reply.waiting is not None]
                 sent = [each for waiting in turn for each in waiting.shipped]
-                shipped += sent
+                for each in sent:
+                    add_shipment(shipped, each)
                 ballot = reduce(or_, (waiting.ballot for waiting in turn), 0)
                 asked = replace(
                     asked,
@@ -236,7 +238,7 @@ class Deployment:
             if asked.turn:
                 shutil.rmtree(self.layout.letters(request.entry, attempt), ignore_errors=True)
             if not any(reply.waiting or reply.lost or reply.cramped for reply in replies):
-                return replies, _added(shipped)
+                return replies, list(shipped.values())
             self._room += any(reply.cramped for reply in replies)
         raise UserError("E823", None, what=what, reason=f"Workers were lost in each of {_ATTEMPTS} attempts")
 
@@ -268,13 +270,3 @@ def _stepped(
 ) -> Stepped:
     results = [reply.result for reply in replies if reply.result is not None]
     return Stepped(token, time, merge_results(results, max), replies, saved, shipped)
-
-
-def _added(shipped: Sequence[Shipment]) -> list[Shipment]:
-    """Return what each partition sent each other through each channel, added up."""
-    total: dict[tuple[str, int, int], Shipment] = {}
-    for each in shipped:
-        key = (each.channel, each.sender, each.receiver)
-        old = total.get(key, Shipment(*key))
-        total[key] = Shipment(*key, old.rows + each.rows, old.bytes + each.bytes, old.label_bytes + each.label_bytes)
-    return list(total.values())
