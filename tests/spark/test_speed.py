@@ -25,16 +25,17 @@ pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, f
 
 def test_workers_do_not_look_through_the_kernel_after_every_task(spark: Any) -> None:
     @whorl.function
-    def resting(x: int) -> int:
-        return x + gc.get_freeze_count()
+    def resting(x: int) -> str:
+        return f"{x} {gc.get_freeze_count()}"
 
     session = whorl.open("found(Y) :- start(X), Y = resting(X).", host=whorl.SparkHost(spark), functions=[resting])
     session.insert("start", [(0,)])
     session.commit()
     session.insert("start", [(1,)])
     ((found,),) = session.commit()["found"].inserted
-    assert isinstance(found, int)
-    assert found > 10_000
+    who, frozen = str(found).split()
+    assert who == "1"
+    assert int(frozen) > 10_000
 
 
 def test_a_partition_that_goes_is_garbage_like_any_other() -> None:
