@@ -245,7 +245,7 @@ def test_rows_adopt_labels(
             fresh.append(row)
         if row not in model or (lower and rank < model[row][0]):
             model[row] = (rank, name)
-    rows = _batch([(row,) for row, _rank, _name in offered], 1)
+    rows = _batch([(row, name) for row, _rank, name in offered], 2)  # what stands behind the row is not looked at
     labels = np.array([(rank << 32) | name for _row, rank, name in offered], np.int64)
     assert relation.adopt_rows(rows, labels, lower=lower).tolist() == fresh
     assert relation.alive().tolist() == sorted(model)
@@ -323,6 +323,50 @@ def test_rows_die_when_their_time_has_come(
     made = label_arrays.retire_due(given_rows, now, relation.arrays, relation.labels, gone)
     assert gone[:made].tolist() == [row for row in mortal if deaths[row] <= now]
     assert not relation.is_alive(gone[:made]).any()
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(-3, 3)), min_size=1, max_size=12), st.integers(1, 8))
+def test_rows_of_one_time_are_grouped(rows: list[tuple[int, int]], room: int) -> None:
+    numbers, times = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    grouped, found, ends = np.empty_like(numbers), np.empty(1 << room, np.int64), np.empty(1 << room, np.int64)
+    groups = fact_arrays.group_by_time(numbers, times, grouped, found, ends)
+    once = list(dict.fromkeys(times.tolist()))
+    if len(once) > 1 << room:
+        assert groups == -1
+        return
+    assert found[:groups].tolist() == once
+    parts = np.split(grouped, ends[: groups - 1])
+    assert [part.tolist() for part in parts] == [[row for row, at in rows if at == time] for time in once]
+
+
+@settings(max_examples=100)
+@given(_derivations(), st.lists(st.integers(0, 7), min_size=1, max_size=12))
+def test_rows_are_collected_once(
+    drawn: tuple[list[int], list[int], list[bool], list[tuple[int, int, int]]], numbers: list[int]
+) -> None:
+    ranks, prints, alive, _derived = drawn
+    relation = _labelled(ranks, prints, alive)
+    assert relation.each_once(np.array(numbers)).tolist() == [row for row in dict.fromkeys(numbers) if alive[row]]
+    assert len(relation.mark(np.arange(8))) == 8
+    assert label_arrays.lowest_rank(np.array(numbers), relation.labels) == min(ranks[row] for row in numbers)
+
+
+def test_keys_become_places_of_their_own_again_when_rows_are_many() -> None:
+    relation, rng = _stored(2), np.random.default_rng(1)
+    rows = [(int(key), at) for at, key in enumerate(rng.integers(0, 300_000, 90_000))]
+    low = 0
+    for high in (10, 1_000, 90_000):  # keys far apart, hashed; then close enough
+        relation.add(_batch(rows[low:high], 2))
+        index = relation.index((0,))
+        arrays = index.arrays()
+        assert bool(arrays[3][index_arrays.DIRECT]) == (high == 90_000)  # type: ignore[index]
+        keys = _batch([(key, 0) for key, _at in rows[:high:97]], 2)
+        found = _probe(relation, keys, np.array([0]), (0,), np.array([-2, -3]))
+        wanted = {int(key) for key in keys[:, 0]}
+        expected = sorted((key, at) for key, at in rows[:high] if key in wanted)
+        assert sorted(set(map(tuple, found))) == expected
+        low = high
 
 
 @settings(max_examples=100)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from whorl.kernel.arrays.jit import BOOLS, INT, INTS, ROWS, kernel
+from whorl.kernel.arrays.jit import BOOLS, GOLDEN, INT, INTS, ROWS, kernel
 from whorl.kernel.arrays.rowset import MARK, RELATION
 
 FACTS = types.Tuple((BOOLS, INTS, INTS))  # type: ignore[no-untyped-call]
@@ -82,3 +82,45 @@ def find_deaths(numbers, since, size, slide, out):  # type: ignore[no-untyped-de
             death = time + size
             rest = death % slide
             out[at] = death if rest == 0 else death - rest + slide
+
+
+@kernel(INT(INTS, INTS, INTS, INTS, INTS))
+def group_by_time(numbers, times, grouped, found, ends):  # type: ignore[no-untyped-def]
+    """Put rows of one time next to each other into ``grouped``, the times into ``found``, their ends into ``ends``.
+
+    Return how many times there are, -1 if there are more than ``found`` holds, which is a power of 2 long.
+    """
+    same = 1
+    while same < times.size and times[same] == times[0]:
+        same += 1
+    if same == times.size:
+        found[0] = times[0]
+        ends[0] = same
+        grouped[:] = numbers
+        return 1
+    groups = 0
+    places = np.full(4 * found.size, -1, np.int64)
+    mask = places.size - 1
+    counts = np.zeros(found.size, np.int64)
+    member = np.empty(times.size, np.int64)
+    for at in range(times.size):
+        time = times[at]
+        place = np.int64((np.uint64(time) * GOLDEN) >> np.uint64(32)) & mask
+        while places[place] >= 0 and found[places[place]] != time:
+            place = (place + 1) & mask
+        if places[place] < 0:
+            if groups == found.size:
+                return -1
+            places[place] = groups
+            found[groups] = time
+            groups += 1
+        member[at] = places[place]
+        counts[member[at]] += 1
+    start = 0
+    for group in range(groups):
+        ends[group] = start
+        start += counts[group]
+    for at in range(times.size):
+        grouped[ends[member[at]]] = numbers[at]
+        ends[member[at]] += 1
+    return groups

@@ -68,28 +68,27 @@ def same_line(batch, line, keys, rows, row, columns, narrow):  # type: ignore[no
 @part
 def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-untyped-def]
     """Put where the search for the key of some rows starts in the table into ``places``, and ask for what is there."""
-    table, slots, arena, meta, columns = index
+    table, slots, _arena, meta, columns = index
     if meta[DIRECT] != 0:
         column = columns[0]
         word = column >> 1 if narrow else column
         right = 0 if column & 1 or not narrow else 32
         half = np.int64(0xFFFFFFFF) if narrow else np.int64(-1)
+        beyond = False
         for line in range(low, high):
-            places[line - low] = (rows[line, word] >> right) & half
+            place = (rows[line, word] >> right) & half
+            beyond |= place < 0 or place >= table.size
+            places[line - low] = place
+        if beyond:
+            return
     else:
         shift = np.uint64(64 - meta[BITS])
         for line in range(low, high):
             places[line - low] = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
     for at in range(high - low):
-        if 0 <= places[at] < table.size:
-            prefetch(table, places[at])
+        prefetch(table, places[at])
     for at in range(high - low):
-        if 0 <= places[at] < table.size:
-            prefetch(slots, np.int64(max(table[places[at]], 0)) * 4)
-    for at in range(high - low):
-        if 0 <= places[at] < table.size and table[places[at]] != EMPTY:
-            slot = np.int64(table[places[at]])
-            prefetch(arena, np.int64(slots[slot, START]) + np.int64(slots[slot, LENGTH]))
+        prefetch(slots, np.int64(max(table[places[at]], 0)) * 4)
 
 
 @kernel(INT(RELATION, INT, INT, INDEX))
@@ -148,6 +147,31 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
     meta[SLOTS] = taken
     meta[USED] = used
     return line
+
+
+@kernel(types.void(RELATION, INDEX))
+def place_keys(relation, index):  # type: ignore[no-untyped-def]
+    """Enter the keys of all slots into the table, which must be free, each at the place it names."""
+    rows, _flags, _table, relation_meta = relation
+    table, slots, _arena, meta, columns = index
+    narrow = relation_meta[NARROW] != 0
+    for slot in range(meta[SLOTS]):
+        table[cell(rows, slots[slot, REP], columns[0], narrow)] = slot
+
+
+@kernel(INT(RELATION, INDEX))
+def largest_key(relation, index):  # type: ignore[no-untyped-def]
+    """Return the largest key of an index by one column, -1 if one is negative."""
+    rows, _flags, _table, relation_meta = relation
+    _table, slots, _arena, meta, columns = index
+    narrow = relation_meta[NARROW] != 0
+    largest = np.int64(0)
+    for slot in range(meta[SLOTS]):
+        key = cell(rows, slots[slot, REP], columns[0], narrow)
+        if key < 0:
+            return np.int64(-1)
+        largest = max(largest, key)
+    return largest
 
 
 @kernel(types.void(RELATION, INDEX))
@@ -293,6 +317,8 @@ def probe_rows(left, keys, relation, wants, out, need):  # type: ignore[no-untyp
     flags = relation[1]
     numbers = np.empty(left.shape[0], np.int64)
     find_rows(left, keys, relation, numbers)
+    for line in range(left.shape[0]):
+        prefetch(flags, max(numbers[line], 0))
     lines = np.empty(left.shape[0], np.int64)
     made = 0
     for line in range(left.shape[0]):

@@ -42,6 +42,8 @@ def stamp_above(batch, first, rule, column, relation, labels, offers):  # type: 
     """Offer the fingerprint of each derivation and a rank above that of the row in a column; nothing if it is dead."""
     flags = relation[1]
     for line in range(batch.shape[0]):
+        prefetch(labels, batch[line, column])
+    for line in range(batch.shape[0]):
         row = batch[line, column]
         offers[line] = WORTHLESS if flags[row] & NEW == 0 else ((labels[row] >> 32) + 1) << 32
     for line in range(batch.shape[0]):
@@ -59,6 +61,15 @@ def fold_ranks(batch, column, relation, labels, offers):  # type: ignore[no-unty
             offers[line] = WORTHLESS
         elif rank > offers[line] >> 32:
             offers[line] = (rank << 32) | (offers[line] & _PRINT)
+
+
+@kernel(INT(INTS, INTS))
+def lowest_rank(numbers, labels):  # type: ignore[no-untyped-def]
+    """Return the smallest rank of some rows."""
+    lowest = WORTHLESS
+    for at in range(numbers.size):
+        lowest = min(lowest, labels[numbers[at]])
+    return lowest >> 32
 
 
 @kernel(types.void(ROWS, INT, INTS, INTS))
@@ -108,14 +119,10 @@ def find_keepers(batch, width, rule, relation, labels, out):  # type: ignore[no-
     hashes = np.empty(size, np.uint64)
     places = np.empty(size, np.int64)
     found = np.empty(size, np.int64)
-    block = np.empty((size, width), np.int64)
     made = 0
     for low in range(0, batch.shape[0], BLOCK):
         many = min(batch.shape[0] - low, BLOCK)
-        for column in range(width):
-            for at in range(many):
-                block[at, column] = batch[low + at, column]
-        find_block(block, 0, many, relation, hashes, places, found)
+        find_block(batch, low, low + many, width, relation, hashes, places, found)
         for at in range(many):
             prefetch(flags, max(found[at], 0))
             prefetch(labels, max(found[at], 0))

@@ -45,22 +45,22 @@ def cell(rows, line, column, narrow):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def word_of(batch, line, at, narrow):  # type: ignore[no-untyped-def]
+def word_of(batch, line, width, at, narrow):  # type: ignore[no-untyped-def]
     """Return one word of a batch's line as it is stored."""
     if not narrow:
         return batch[line, at]
     high = batch[line, 2 * at] << 32
-    return high | batch[line, 2 * at + 1] if 2 * at + 1 < batch.shape[1] else high
+    return high | batch[line, 2 * at + 1] if 2 * at + 1 < width else high
 
 
 @inlined
-def hash_block(batch, low, high, words, narrow, hashes):  # type: ignore[no-untyped-def]
+def hash_block(batch, low, high, width, words, narrow, hashes):  # type: ignore[no-untyped-def]
     """Put the hashes of some lines into ``hashes``; tell whether all their values can be stored in this width.
 
     The common shapes have loops of their own: this runs for every candidate.
     """
     excess = np.int64(0)
-    if words == 1 and narrow and batch.shape[1] == 2:
+    if words == 1 and narrow and width == 2:
         for line in range(low, high):
             first, second = batch[line, 0], batch[line, 1]
             excess |= first | second
@@ -73,9 +73,9 @@ def hash_block(batch, low, high, words, narrow, hashes):  # type: ignore[no-unty
         for line in range(low, high):
             state = _SEED
             for at in range(words):
-                state = mix(state, word_of(batch, line, at, narrow))
+                state = mix(state, word_of(batch, line, width, at, narrow))
             hashes[line - low] = state * GOLDEN
-            for column in range(batch.shape[1]):
+            for column in range(width):
                 excess |= batch[line, column]
     return not narrow or excess >> 32 == 0
 
@@ -92,19 +92,19 @@ def hash_row(rows, line):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def equal_row(batch, line, rows, row, narrow):  # type: ignore[no-untyped-def]
+def equal_row(batch, line, width, rows, row, narrow):  # type: ignore[no-untyped-def]
     """Whether a batch's line equals a stored row."""
     for at in range(rows.shape[1]):
-        if rows[row, at] != word_of(batch, line, at, narrow):
+        if rows[row, at] != word_of(batch, line, width, at, narrow):
             return False
     return True
 
 
 @inlined
-def fits(batch, line, narrow):  # type: ignore[no-untyped-def]
+def fits(batch, line, width, narrow):  # type: ignore[no-untyped-def]
     """Whether a line can be stored in this width."""
     if narrow:
-        for column in range(batch.shape[1]):
+        for column in range(width):
             if batch[line, column] >> 32 != 0:
                 return False
     return True
@@ -162,7 +162,7 @@ def spread(table, old, bits, first):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def search(batch, line, place, tag, relation, narrow, double):  # type: ignore[no-untyped-def]
+def search(batch, line, width, place, tag, relation, narrow, double):  # type: ignore[no-untyped-def]
     """Look from a place of the table on for the row that equals a line; return its number or -1, and the place."""
     rows, _flags, table, _meta = relation
     mask = table.size - 1
@@ -173,7 +173,7 @@ def search(batch, line, place, tag, relation, narrow, double):  # type: ignore[n
             if double:
                 if rows[row, 0] == (batch[line, 0] << 32) | batch[line, 1]:
                     return row, place
-            elif equal_row(batch, line, rows, row, narrow):
+            elif equal_row(batch, line, width, rows, row, narrow):
                 return row, place
         place = (place + 1) & mask
         entry = np.uint64(table[place])
@@ -181,18 +181,19 @@ def search(batch, line, place, tag, relation, narrow, double):  # type: ignore[n
 
 
 @part
-def find_block(batch, low, high, relation, hashes, places, out):  # type: ignore[no-untyped-def]
+def find_block(batch, low, high, width, relation, hashes, places, out):  # type: ignore[no-untyped-def]
     """Put the numbers of the rows that equal some lines into ``out``, from its start, -1 where there is none.
 
-    The searches ended at ``places``. Return whether all values can be stored in this width.
+    A row is the first ``width`` columns of a line. The searches ended at ``places``. Return whether all values can be
+    stored in this width.
     """
     rows, _flags, table, meta = relation
     mask = table.size - 1
     shift = np.uint64(64 - meta[BITS])
     narrow = meta[NARROW] != 0
     words = rows.shape[1]
-    double = batch.shape[1] == 2 and words == 1 and narrow
-    storable = hash_block(batch, low, high, words, narrow, hashes)
+    double = width == 2 and words == 1 and narrow
+    storable = hash_block(batch, low, high, width, words, narrow, hashes)
     for at in range(high - low):
         places[at] = np.int64(hashes[at] >> shift)
         prefetch(table, places[at])
@@ -208,8 +209,8 @@ def find_block(batch, low, high, relation, hashes, places, out):  # type: ignore
             prefetch(rows, (np.int64(entry & ~_TAG) - 1) * words)
     for line in range(low, high):
         at = line - low
-        row, places[at] = search(batch, line, places[at], hashes[at] & _TAG, relation, narrow, double)
-        out[at] = row if storable or fits(batch, line, narrow) else -1
+        row, places[at] = search(batch, line, width, places[at], hashes[at] & _TAG, relation, narrow, double)
+        out[at] = row if storable or fits(batch, line, width, narrow) else -1
     return storable
 
 
@@ -224,12 +225,12 @@ def find_rows(batch, keys, relation, out):  # type: ignore[no-untyped-def]
         for column in range(keys.size):
             for line in range(low, high):
                 block[line - low, column] = batch[line, keys[column]]
-        find_block(block, 0, high - low, relation, hashes, places, out[low:high])
+        find_block(block, 0, high - low, keys.size, relation, hashes, places, out[low:high])
 
 
-@kernel(INT(ROWS, RELATION, INT, INTS, INTS, INTS, INTS))
-def enter_rows(batch, relation, mode, offers, labels, out, state):  # type: ignore[no-untyped-def]
-    """Look up the row of every line, and do with it what ``mode`` says.
+@kernel(INT(ROWS, INT, RELATION, INT, INTS, INTS, INTS, INTS))
+def enter_rows(batch, width, relation, mode, offers, labels, out, state):  # type: ignore[no-untyped-def]
+    """Look up the row that the first ``width`` columns of every line are, and do with it what ``mode`` says.
 
     NUMBER stores it if there is none, without making it alive, and puts its number into ``out``. The others make it
     alive and put the numbers of rows that changed one after the other: ADD those that were not alive, ADOPT likewise
@@ -241,7 +242,7 @@ def enter_rows(batch, relation, mode, offers, labels, out, state):  # type: igno
     narrow = meta[NARROW] != 0
     dead = meta[DEAD] != 0
     words = rows.shape[1]
-    double = batch.shape[1] == 2 and words == 1 and narrow
+    double = width == 2 and words == 1 and narrow
     count = meta[COUNT]
     hashes = np.empty(BLOCK, np.uint64)
     places = np.empty(BLOCK, np.int64)
@@ -251,14 +252,14 @@ def enter_rows(batch, relation, mode, offers, labels, out, state):  # type: igno
     low = state[0]
     while low < many:
         high = min(many, low + BLOCK)
-        if not find_block(batch, low, high, relation, hashes, places, found):
+        if not find_block(batch, low, high, width, relation, hashes, places, found):
             break
         for line in range(low, high):
             row = found[line - low]
             place = places[line - low]
             tag = hashes[line - low] & _TAG
             if row < 0 and table[place] != 0:  # an earlier line of the block came to this place
-                row, place = search(batch, line, place, tag, relation, narrow, double)
+                row, place = search(batch, line, width, place, tag, relation, narrow, double)
             if row < 0:
                 row = count
                 table[place] = np.int64(tag) | (row + 1)
@@ -266,7 +267,7 @@ def enter_rows(batch, relation, mode, offers, labels, out, state):  # type: igno
                     rows[row, 0] = (batch[line, 0] << 32) | batch[line, 1]
                 else:
                     for at in range(words):
-                        rows[row, at] = word_of(batch, line, at, narrow)
+                        rows[row, at] = word_of(batch, line, width, at, narrow)
                 flags[row] = 0
                 count += 1
                 if mode != NUMBER:
@@ -368,6 +369,22 @@ def mark(numbers, relation, marked):  # type: ignore[no-untyped-def]
             flags[row] |= MARK
             marked[made] = row
             made += 1
+    return made
+
+
+@kernel(INT(INTS, RELATION, INTS))
+def each_once(numbers, relation, out):  # type: ignore[no-untyped-def]
+    """Put the rows alive into ``out``, each once; return how many."""
+    flags = relation[1]
+    made = 0
+    for at in range(numbers.size):
+        row = numbers[at]
+        if flags[row] & (NEW | MARK) == NEW:
+            flags[row] |= MARK
+            out[made] = row
+            made += 1
+    for at in range(made):
+        flags[out[at]] &= ~np.uint8(MARK)
     return made
 
 

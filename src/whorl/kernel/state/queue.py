@@ -9,7 +9,10 @@ import heapq
 
 import numpy as np
 
+from whorl.kernel.arrays import facts as fact_arrays
 from whorl.kernel.state.relation import Ints
+
+_FEW = 64  # times that are told apart without sorting
 
 
 class DeathQueue:
@@ -23,15 +26,17 @@ class DeathQueue:
         """Queue rows, each under its time."""
         if not len(numbers):
             return
-        if times[0] == times[-1] and (times == times[0]).all():
-            self._put(int(times[0]), numbers)
-            return
-        if not (times[1:] >= times[:-1]).all():
+        grouped, found, ends = np.empty_like(numbers), np.empty(_FEW, np.int64), np.empty(_FEW, np.int64)
+        groups = fact_arrays.group_by_time(numbers, times, grouped, found, ends)
+        if groups < 0:
             order = np.argsort(times)
-            numbers, times = numbers[order], times[order]
-        starts = [0, *(np.flatnonzero(times[1:] != times[:-1]) + 1).tolist(), len(times)]
-        for time, low, high in zip(times[starts[:-1]].tolist(), starts, starts[1:], strict=False):
-            self._put(time, numbers[low:high])
+            grouped, times = numbers[order], times[order]
+            ends = np.append(np.flatnonzero(times[1:] != times[:-1]) + 1, len(times))
+            found, groups = times[ends - 1], len(ends)
+        low = 0
+        for time, high in zip(found[:groups].tolist(), ends[:groups].tolist(), strict=True):
+            self._put(time, grouped[low:high])
+            low = high
 
     def _put(self, time: int, numbers: Ints) -> None:
         if time not in self._waiting:

@@ -67,7 +67,7 @@ class Index:
             self._slots.resize((2 * slots, 4), refcheck=False)
         if self._meta[index_arrays.DIRECT]:
             self._grow_direct(slots)
-        elif 10 * (slots + 1) > 7 * len(self._table):
+        elif 10 * (slots + 1) > 7 * len(self._table) and not self._return_to_direct():
             self._hash_keys(bits + 1)
         # A vector may move to the end with twice its length, and leave as much behind.
         longest = int(self._slots[:slots, index_arrays.CAPACITY].max(initial=1)) if slots < 64 else 0
@@ -80,13 +80,29 @@ class Index:
         key = int(self._relation.read(np.array([self.done]))[0, self.columns[0]])
         if 0 <= key < len(self._table):
             return
-        if 0 <= key < _SPARSEST * self._relation.count + _ANYWAY:
+        if self._dense(key):
             table = np.full(max(2 * len(self._table), 1 << key.bit_length()), -1, np.int32)
             table[: len(self._table)] = self._table
             self._table = table
         else:
             self._meta[index_arrays.DIRECT] = 0
             self._hash_keys(max(_SMALL_BITS, (2 * slots).bit_length()))
+
+    def _dense(self, key: int) -> bool:
+        """Whether keys up to this one may be places of their own."""
+        return 0 <= key < _SPARSEST * self._relation.count + _ANYWAY
+
+    def _return_to_direct(self) -> bool:
+        """Let keys be places of their own if there are enough rows for it by now; tell whether that is so."""
+        if len(self.columns) != 1:
+            return False
+        largest = int(index_arrays.largest_key(self._relation.arrays, self._tuple()))
+        if not self._dense(largest):
+            return False
+        self._meta[index_arrays.DIRECT] = 1
+        self._table = np.full(1 << largest.bit_length(), -1, np.int32)
+        index_arrays.place_keys(self._relation.arrays, self._tuple())
+        return True
 
     def _hash_keys(self, bits: int) -> None:
         self._meta[index_arrays.BITS] = bits
@@ -172,7 +188,7 @@ class StoredRelation:
         return fresh
 
     def adopt_rows(self, batch: Ints, offers: Ints, *, better: bool = False, lower: bool = False) -> Ints:
-        """Make rows alive with the label offered to each; return those that were not.
+        """Make rows alive, each the first columns of a line, with the label offered to it; return those that were not.
 
         With ``better``, a larger label replaces a smaller one, and the rows that got one are returned too; with
         ``lower``, a smaller rank replaces a larger one, silently.
@@ -181,6 +197,10 @@ class StoredRelation:
         changed = self._enter(batch, mode, offers)
         self.note_changes(changed)
         return changed
+
+    def only_rows(self, batch: Ints) -> Ints:
+        """Return lines without what stands behind the row."""
+        return batch if batch.shape[1] == self.width else np.ascontiguousarray(batch[:, : self.width])
 
     def number(self, batch: Ints) -> Ints:
         """Return the number of each row, storing those that are new without making them alive."""
@@ -198,12 +218,12 @@ class StoredRelation:
         state = np.zeros(1, np.int64)
         out = np.empty(len(batch), np.int64)
         offered = _NONE if offers is None else offers
-        made = rowset.enter_rows(batch, self.arrays, mode, offered, self.labels, out, state)
+        made = rowset.enter_rows(batch, self.width, self.arrays, mode, offered, self.labels, out, state)
         numbering = mode == rowset.NUMBER
         while state[0] < len(batch):
             self._widen()
             rest = out if numbering else np.empty(len(batch), np.int64)
-            more = rowset.enter_rows(batch, self.arrays, mode, offered, self.labels, rest, state)
+            more = rowset.enter_rows(batch, self.width, self.arrays, mode, offered, self.labels, rest, state)
             out = out if numbering else np.concatenate([out[:made], rest[:more]])
             made += more
         return out if numbering else out[:made]
@@ -227,6 +247,11 @@ class StoredRelation:
         """Mark rows; return those that were not marked, each once. Numbers below 0 are skipped."""
         marked = np.empty(len(numbers), np.int64)
         return marked[: rowset.mark(numbers, self.arrays, marked)]
+
+    def each_once(self, numbers: Ints) -> Ints:
+        """Return the rows that are alive, each once."""
+        once = np.empty(len(numbers), np.int64)
+        return once[: rowset.each_once(numbers, self.arrays, once)]
 
     def unmark(self, numbers: Ints) -> None:
         """Take marks off rows."""

@@ -40,6 +40,10 @@ class Expiry(Rederive):
         super().__init__(stratum)
         self._ageless = False  # whether rows are taken to live for ever
         self._touched: Rows = self.nothing()
+        self._premises = [
+            [(place, stratum.relation(name)) for place, name in enumerate(stratum.premises(rule))]
+            for rule in range(len(stratum.rules))
+        ]
         self._queues = {name: DeathQueue() for name in stratum.plan.relations}
         for name in stratum.plan.relations:
             stratum.relation(name).keep_labels()
@@ -69,20 +73,15 @@ class Expiry(Rederive):
 
     def offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return when a derivation dies: with the first of the rows it uses."""
-        dying = [] if self._ageless else self._dying(rule)
-        if not dying:
-            return np.full(len(batch), FOREVER, np.int64)
         deaths = np.empty(len(batch), np.int64)
         take = arithmetic.take_deaths
-        for place, name in dying:
-            take(batch, first + place, self.stratum.relation(name).labels, deaths)
-            take = arithmetic.fold_deaths
+        for place, relation in self._premises[rule]:
+            if relation.dying and not self._ageless:
+                take(batch, first + place, relation.labels, deaths)
+                take = arithmetic.fold_deaths
+        if take is arithmetic.take_deaths:
+            deaths.fill(FOREVER)
         return deaths
-
-    def _dying(self, rule: int) -> list[tuple[int, str]]:
-        """Return the premises of a rule whose rows die."""
-        premises = enumerate(self.stratum.premises(rule))
-        return [(place, name) for place, name in premises if self.stratum.relation(name).dying]
 
     def accept(self, rule: int, chunk: Ints) -> Ints:
         """Make rows alive, or let them live longer."""

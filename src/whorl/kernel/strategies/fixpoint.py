@@ -46,7 +46,7 @@ class Fixpoint:
 
     def nothing(self) -> Rows:
         """Return no rows of any relation."""
-        return {name: [] for name in (*self.stratum.plan.relations, *self.stratum.plan.imports)}
+        return {name: [] for name in self.stratum.names}
 
     def check_deadline(self) -> None:
         """Give up if it is time."""
@@ -116,10 +116,7 @@ class Fixpoint:
         numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if not self.better:
             return numbers
-        relation = self.stratum.relation(name)
-        once = relation.mark(numbers)
-        relation.unmark(once)
-        return once[relation.is_alive(once)]
+        return self.stratum.relation(name).each_once(numbers)
 
     def follow(self, entry: Entry, numbers: Ints, grown: Rows) -> None:
         """Derive what rows lead to at one atom."""
@@ -142,8 +139,7 @@ class Fixpoint:
     def accept(self, rule: int, chunk: Ints) -> Ints:
         """Make the rows of a chunk alive; return the numbers of those that are new."""
         head = self.stratum.head(rule)
-        rows = chunk if chunk.shape[1] == head.width else np.ascontiguousarray(chunk[:, : head.width])
         offers = self.offers(rule, chunk, head.width) if self.trace else None
         if offers is None:
-            return self.stratum.take(rule, rows)
-        return head.adopt_rows(rows, offers, better=self.better)
+            return self.stratum.take(rule, head.only_rows(chunk))
+        return head.adopt_rows(chunk, offers, better=self.better)

@@ -82,11 +82,17 @@ class Stratum:
         self.state = state
         self.limits = limits
         self.exchange: Exchange | None = None  # where rows of the stratum travel between partitions
-        self._inside = frozenset((*plan.relations, *plan.imports))
+        self.names = (*plan.relations, *plan.imports)
+        self._inside = frozenset(self.names)
+        self._inputs = plan.inputs()
         self._schemas = schemas
         self._pipelines: dict[tuple[int, int, bool, tuple[str, ...]], Pipeline] = {}
         self._premises: dict[int, list[tuple[int, str]]] = {}
         self.entries = tuple(self._entries())
+        self._readers = {name: [entry for entry in self.entries if entry.relation == name] for name in self.names}
+        self._makers = {
+            name: [number for number, rule in enumerate(self.rules) if rule.relation == name] for name in self.names
+        }
         self.best = {
             best.relation: BestRows(state.relations[best.relation], best.column, lowest=best.function == "min")
             for best in plan.best
@@ -192,11 +198,11 @@ class Stratum:
 
     def readers(self, name: str) -> list[Entry]:
         """Return the atoms that read a relation of the stratum itself."""
-        return [entry for entry in self.entries if entry.inside and entry.relation == name]
+        return self._readers[name]
 
     def rules_of(self, name: str) -> list[int]:
         """Return the rules that derive a relation."""
-        return [number for number, rule in enumerate(self.rules) if rule.relation == name]
+        return self._makers[name]
 
     def needs_inside(self, rule: int, need: int) -> list[int]:
         """Return a need for the atoms of a rule that read the stratum itself, and to be alive now for the others."""
@@ -228,7 +234,7 @@ class Stratum:
         """Whether anything that the stratum reads has changed in this epoch, in whatever partition if they exchange."""
         if self.exchange is not None:
             return bool(self.exchange.agreed & CHANGED)
-        return any(len(self.relation(name).changed()) for name in self.plan.inputs())
+        return any(len(self.relation(name).changed()) for name in self._inputs)
 
     def batches(self, name: str, numbers: Ints, *, trace: bool) -> Iterator[Ints]:
         """Yield rows by number, some at a time, with ``trace`` followed by their numbers."""

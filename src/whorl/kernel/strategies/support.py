@@ -80,7 +80,7 @@ class Support(Rederive):
             return super().accept(rule, chunk)
         head = self.stratum.head(rule)
         offers = self.offers(rule, chunk, head.width)
-        return head.adopt_rows(np.ascontiguousarray(chunk[:, : head.width]), offers, lower=True)
+        return head.adopt_rows(chunk, offers, lower=True)
 
     def follow_changes(self) -> None:
         """Go through the four phases, with nothing seen yet."""
@@ -99,15 +99,18 @@ class Support(Rederive):
         """Give rows another derivation from rows before them where there is one; tell which have found it."""
         relation = self.stratum.relation(name)
         found = np.zeros(len(numbers), np.bool_)
+        left = len(numbers)
         seen: list[tuple[int, Ints]] = []
         for rule, chunk in self.supports(name, numbers, EITHER, self._rules_for(name, numbers)):
             offers = self.offers(rule, chunk, 1)
             made = arithmetic.take_other(chunk, offers, numbers, relation.labels, self._own(rule), found)
             self.stratum.state.work.labels += made
+            left -= made
             self._room -= chunk.size
             if self._room >= 0:
                 seen.append((rule, chunk))
-        self._remember(name, numbers, found, seen)
+        if left:
+            self._remember(name, numbers, found, seen)
         return found
 
     def _rules_for(self, name: str, numbers: Ints) -> Sequence[int]:
@@ -115,8 +118,8 @@ class Support(Rederive):
         if name not in self._inner_rules:
             rules = self.stratum.rules_of(name)
             self._inner_rules[name] = [rule for rule in rules if self.stratum.inside_premises(rule)]
-        lowest = self.stratum.relation(name).labels[numbers].min(initial=arithmetic.WORTHLESS)
-        return self._inner_rules[name] if lowest >> 32 else self.stratum.rules_of(name)
+        lowest = arithmetic.lowest_rank(numbers, self.stratum.relation(name).labels)
+        return self._inner_rules[name] if lowest else self.stratum.rules_of(name)
 
     def _own(self, rule: int) -> Ints:
         """Return the columns of the rows that a derivation uses of its own relation, none if it uses others inside."""
