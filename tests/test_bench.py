@@ -20,11 +20,12 @@ from whorl.bench.cases import AUTO, CASES, CLINGO, DUCKDB, PATHWAY, RECOMPUTE, S
 from whorl.bench.contestants import Contestant
 from whorl.bench.contestants.whorl import build_epochs, refusal
 from whorl.bench.graphs import Ints
+from whorl.bench.options import Options
 from whorl.bench.outcome import Outcome, Steps
 from whorl.bench.plot import build_panel, draw, format_seconds
 from whorl.bench.region_cases import REGION_CASES
-from whorl.bench.results import CaseResult, Tally
-from whorl.bench.runner import Options, run_apart, run_cases
+from whorl.bench.results import CaseResult, Tally, disagreements
+from whorl.bench.runner import run_apart, run_cases
 from whorl.bench.spark_cases import SPARK_CASES
 from whorl.bench.targets import TARGETS, Figure, Target, Verdict, judge
 from whorl.bench.worker import Job, run_job
@@ -220,6 +221,35 @@ def test_contestants_take_turns_and_the_missing_are_named(monkeypatch: pytest.Mo
     assert [len(tally.outcomes) for tally in result.tallies] == [2, 1, 0, 0]
     assert [tally.note for tally in result.tallies[2:]] == ["swipl is not on the path", "only with --full"]
     assert result.disagreements() == []
+
+
+def test_who_is_not_done_is_not_tried_with_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "whorl.bench.runner.run_apart", lambda _job, seconds: Outcome(failed=f"not done after {seconds}")
+    )
+    build = BY_NAME["edge"].build
+    small = Case("small", "", build, (Entry(AUTO, seconds=3),))
+    large = Case(
+        "large", "", build, (Entry(AUTO, seconds=3), Entry(SUPPORT, hopeless="it has no end")), harder_than="small"
+    )
+    larger = replace(large, name="larger", harder_than="large")
+    results = list(run_cases([small, large, larger], Options(runs=1), lambda _line: None))
+    assert [[tally.note for tally in result.tallies] for result in results] == [
+        ["failed: not done after 3"],
+        ["not tried: it was not done with small", "not tried: it has no end"],
+        ["not tried: it was not done with large", "not tried: it has no end"],
+    ]
+    tried = list(run_cases([small, large], Options(runs=1, full=True), lambda _line: None))[1]
+    assert [tally.note for tally in tried.tallies] == ["failed: not done after 3", "failed: not done after 300.0"]
+
+
+def test_cases_that_are_alike_have_the_same_answers() -> None:
+    def result(name: str, rows: int, alike: str) -> CaseResult:
+        return CaseResult(name, "", [Tally("whorl auto", [Outcome({}, {"load": Answer(rows, 7)})])], alike)
+
+    assert disagreements([result("a", 1, "same"), result("b", 1, "same"), result("c", 2, ""), result("d", 3, "")]) == []
+    (told,) = disagreements([result("a", 1, "same"), result("b", 2, "same")])
+    assert told.startswith("load: a has Answer(rows=1")
 
 
 # Targets

@@ -16,22 +16,13 @@ from whorl.bench.contestants.whorl import build_epochs
 from whorl.bench.curves import draw_series
 from whorl.bench.networks import Network, even_latencies, sensor_field, transit_stub
 from whorl.bench.outcome import Outcome
+from whorl.bench.path_queries import QUERIES
 from whorl.bench.real_networks import data_cases
-from whorl.bench.region_cases import (
-    ALL,
-    DERIVATIONS,
-    DRED,
-    EAGER,
-    LAZY,
-    PF,
-    RECOMPUTE,
-    REGION_CASES,
-    REGION_TARGETS,
-    SUPPORT,
-)
+from whorl.bench.region_cases import REGION_CASES, REGION_TARGETS
 from whorl.bench.region_series import REGION_SERIES, data_series
 from whorl.bench.results import CaseResult, Tally
 from whorl.bench.series import cell, format_bytes, metrics_of, notes_of
+from whorl.bench.spreading import ALL, DERIVATIONS, DRED, EAGER, LAZY, PF, RECOMPUTE, SUPPORT, spread_network
 from whorl.bench.suite import find_case
 from whorl.bench.targets import judge
 from whorl.bench.workload import REACHABLE, Batch, Spread, Workload
@@ -129,9 +120,9 @@ def _expected(workload: Workload) -> Answer:
     [
         *(("regions-network-100", each) for each in ALL),
         *(("regions-sensors-100", each) for each in ALL),
-        *(("regions-select-dense-one", each) for each in (RECOMPUTE, DRED, LAZY)),
-        ("regions-select-sparse-two", LAZY),
-        ("regions-select-dense-printed", RECOMPUTE),
+        *(("regions-select-dense-least", each) for each in (RECOMPUTE, DRED, LAZY)),
+        *((f"regions-select-sparse-{each}", RECOMPUTE) for each in ("none", "one", "two", "printed")),
+        ("regions-select-small-none", LAZY),
         ("regions-sparse-100", LAZY),
     ],
 )
@@ -142,14 +133,30 @@ def test_contestants_answer_as_the_oracle(name: str, contestant: object) -> None
     assert outcome.answers["end"] == _expected(workload)
     assert outcome.figures["load.rows"] > 0
     assert outcome.figures["load.clock"] > 0
-    assert outcome.figures["state"] > 0
+    assert outcome.figures["load.state"] > 0
+    assert outcome.figures["delete.state"] > 0
 
 
-def test_a_selection_that_does_not_travel_is_said_to_be_not_served() -> None:
-    workload = find_case("regions-select-dense-printed").build(1, quick=True)
+def test_who_does_not_serve_a_selection_says_so() -> None:
+    workload = find_case("regions-select-dense-two").build(1, quick=True)
     assert LAZY.measure(workload, workload.first(0)).skipped.startswith(
         "does not serve this program: rows are selected"
     )
+
+
+def test_two_selections_in_one_recursion_ship_about_half_of_what_two_recursions_do() -> None:
+    outcomes = {}
+    for name, (rules, _text) in QUERIES.items():
+        workload = spread_network(transit_stub(1, 60, seed=1), rules, 6, 1, quick=False, deletions=1)
+        outcomes[name] = RECOMPUTE.measure(workload, workload.first(0))
+    (same,) = {tuple(outcome.answers.items()) for outcome in outcomes.values()}
+    assert [answer.rows for _moment, answer in same] == [600, 600]  # all pairs but a node with itself
+    figures = {name: outcome.figures for name, outcome in outcomes.items()}
+    for kind in ("load", "delete"):
+        for unit in ("rows", "bytes"):
+            assert figures["two"][f"{kind}.{unit}"] < 0.6 * figures["one"][f"{kind}.{unit}"]
+            assert figures["two"][f"{kind}.{unit}"] < 0.6 * figures["none"][f"{kind}.{unit}"]
+    assert figures["least"]["load.rows"] <= figures["one"]["load.rows"]
 
 
 def _triangle(*steps: Batch) -> Spread:
@@ -256,7 +263,7 @@ def test_the_picture_has_a_line_for_each_contestant_that_was_measured() -> None:
     )
     root = ElementTree.fromstring(draw_series(REGION_SERIES, {result.name: result}))
     texts = [element.text for element in root if element.tag.endswith("text")]
-    assert texts[:4] == ["reachability in a network: one deletion", "dred", "support", "rows shipped"]
+    assert texts[:4] == ["reachability in a network: one deletion (figure 8)", "dred", "support", "rows shipped"]
     assert "bytes shipped" in texts
     assert len([element for element in root if element.tag.endswith("circle")]) == 3
 
@@ -317,7 +324,7 @@ def test_the_command_prints_series_and_writes_files(data: Path, tmp_path: Path) 
     only = ("--only", "regions-network-100", "--only", "regions-data-rocketfuel-7", "--cap", "120")
     run = whorl("bench", "regions", "--quick", *only, "--data", str(data), "--output", str(out))
     assert run.code == 0
-    assert "reachability in a network: one deletion, small data" in run.out
+    assert "reachability in a network: one deletion (figure 8), small data" in run.out
     assert "real networks: loading, small data" in run.out
     assert "recompute ships what a system without maintenance would" in run.out
     written = json.loads((out / "results.json").read_text(encoding="utf-8"))

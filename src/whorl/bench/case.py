@@ -18,20 +18,30 @@ class Build(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A contestant in a case: at most so many runs and steps, at most so long, perhaps only on demand."""
+    """A contestant in a case: at most so many runs and steps, at most so long, perhaps only on demand.
+
+    `hopeless` says why it is not even tried, save on demand.
+    """
 
     contestant: Contestant
     runs: int | None = None
     steps: int | None = None
     seconds: float = 300.0
     on_demand: bool = False
+    hopeless: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One workload and its contestants."""
+    """One workload and its contestants.
+
+    Cases that are `alike` must give the same answers. Whoever does not get done with a case is not tried in one that is
+    `harder_than` it.
+    """
 
     name: str
     title: str
     build: Build
     entries: tuple[Entry, ...]
+    alike: str = ""
+    harder_than: str = ""

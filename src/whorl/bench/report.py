@@ -8,9 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from whorl.bench.case import Case
-from whorl.bench.plot import draw
-from whorl.bench.results import CaseResult, describe_machine
-from whorl.bench.runner import Options
+from whorl.bench.options import Options
+from whorl.bench.results import CaseResult, describe_machine, spent_seconds
 from whorl.bench.targets import Verdict
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.names import suggest
@@ -42,12 +41,13 @@ def save_results(
     results: Sequence[CaseResult],
     verdicts: Sequence[Verdict],
     options: Options,
-    picture: Callable[[Sequence[CaseResult]], str] = draw,
+    picture: Callable[[Sequence[CaseResult]], str],
 ) -> tuple[Path, Path]:
     """Write what was measured so far."""
     data = {
         "machine": describe_machine(),
         "options": asdict(options),
+        "cpu_s": spent_seconds(),
         "cases": [result.to_json() for result in results],
         "targets": [verdict.to_json() for verdict in verdicts],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,8 @@ from statistics import median
 import whorl
 from whorl.bench.answer import differing
 from whorl.bench.outcome import Outcome
+
+NOT_DONE, NOT_TRIED = "not done", "not tried"  # in notes
 
 
 @dataclass(slots=True)
@@ -31,6 +34,11 @@ class Tally:
         if rows:
             out |= {f"{name}.row": out[name] / rows for name in ("state", "rss") if name in out}
         return out
+
+    @property
+    def late(self) -> bool:
+        """Whether it was not done in the time it had, or not tried as that was to be expected."""
+        return NOT_DONE in self.note or NOT_TRIED in self.note
 
     @property
     def _rows(self) -> int:
@@ -55,6 +63,7 @@ class CaseResult:
     name: str
     title: str
     tallies: list[Tally] = field(default_factory=list)
+    alike: str = ""  # what it shares with cases that must have the same answers
 
     def figure(self, contestant: str, name: str) -> float | None:
         """Return the median of a figure; for the contestant `*` the best of Whorl's strategies."""
@@ -70,6 +79,11 @@ class CaseResult:
             found += differing(answers)
         return found
 
+    @property
+    def first(self) -> Outcome | None:
+        """The first outcome of all, if there is one."""
+        return next((outcome for tally in self.tallies for outcome in tally.outcomes), None)
+
     def to_json(self) -> dict[str, object]:
         """Return plain data."""
         contestants = [tally.to_json() for tally in self.tallies]
@@ -79,6 +93,15 @@ class CaseResult:
             "contestants": contestants,
             "disagreements": self.disagreements(),
         }
+
+
+def disagreements(results: Sequence[CaseResult]) -> list[str]:
+    """Return who gave another answer than the first, in any case or in any that is alike."""
+    found = [f"{result.name}, {text}" for result in results for text in result.disagreements()]
+    for alike in dict.fromkeys(result.alike for result in results if result.alike):
+        firsts = {result.name: result.first for result in results if result.alike == alike}
+        found += differing({name: outcome.answers for name, outcome in firsts.items() if outcome is not None})
+    return found
 
 
 def _own(contestant: str) -> bool:
@@ -95,6 +118,12 @@ def describe_machine() -> dict[str, object]:
         "whorl": whorl.__version__,
         "load": os.getloadavg(),
     }
+
+
+def spent_seconds() -> float:
+    """Return the CPU time of all measurements that have ended, also of those that were cut short."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 def _processor() -> str:

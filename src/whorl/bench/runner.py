@@ -7,61 +7,61 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from whorl.bench.case import Case, Entry
+from whorl.bench.options import Options
 from whorl.bench.outcome import Outcome
-from whorl.bench.results import CaseResult, Tally
+from whorl.bench.results import NOT_DONE, NOT_TRIED, CaseResult, Tally
 from whorl.bench.worker import Job
 
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How much to run."""
-
-    runs: int = 5
-    seed: int = 1
-    quick: bool = False
-    full: bool = False  # whether the contestants on demand take part
-    seconds: float | None = None  # the most that one measurement may take, in place of the case's own
-    data: str | None = None  # a folder with real networks
-
-
 def run_cases(cases: Sequence[Case], options: Options, progress: Progress) -> Iterator[CaseResult]:
     """Run cases one after the other."""
+    late: set[tuple[str, str]] = set()  # who was not done, or not tried, in which case
     for case in cases:
         progress(f"{case.name}: {case.title}")
-        yield _Run(case, options, progress).result()
+        result = _Run(case, options, progress, {who for name, who in late if name == case.harder_than}).result()
+        late |= {(case.name, tally.contestant) for tally in result.tallies if tally.late}
+        yield result
 
 
 class _Run:
     """One case on its way."""
 
-    def __init__(self, case: Case, options: Options, progress: Progress) -> None:
+    def __init__(self, case: Case, options: Options, progress: Progress, late: set[str]) -> None:
         self._case = case
+        self._late = late
         self._options = options
         self._progress = progress
 
     def result(self) -> CaseResult:
-        result = CaseResult(self._case.name, self._case.title)
+        result = CaseResult(self._case.name, self._case.title, alike=self._case.alike)
         open_entries: list[tuple[Entry, Tally]] = []
         for entry in self._case.entries:
             tally = Tally(entry.contestant.label)
             result.tallies.append(tally)
-            if entry.on_demand and not self._options.full:
-                tally.note = "only with --full"
-            elif missing := entry.contestant.missing():
-                tally.note = missing
-            else:
+            tally.note = self._left_out(entry)
+            if not tally.note:
                 open_entries.append((entry, tally))
         for run in range(1, self._options.runs + 1):  # all contestants once, then all again: noise hits them alike
             for entry, tally in open_entries:
                 if not tally.note and run <= (entry.runs or run):
                     self._measure(entry, tally, run)
         return result
+
+    def _left_out(self, entry: Entry) -> str:
+        """Say why a contestant does not take part, or nothing."""
+        if not self._options.full:
+            if entry.on_demand:
+                return "only with --full"
+            if entry.hopeless and not self._options.quick:
+                return f"{NOT_TRIED}: {entry.hopeless}"
+            if entry.contestant.label in self._late:
+                return f"{NOT_TRIED}: it was not done with {self._case.harder_than}"
+        return entry.contestant.missing()
 
     def _measure(self, entry: Entry, tally: Tally, run: int) -> None:
         seconds = self._options.seconds or entry.seconds
@@ -96,7 +96,7 @@ def run_apart(job: Job, seconds: float) -> Outcome:
         try:
             ended = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired:
-            return Outcome(failed=f"not done after {seconds:g} s")
+            return Outcome(failed=f"{NOT_DONE} after {seconds:g} s")
         if ended.returncode or not told.exists():
             lines = ended.stderr.strip().splitlines() or [f"ended with {ended.returncode}"]
             return Outcome(failed=lines[-1][:200])

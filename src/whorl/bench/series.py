@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from whorl.bench.plot import format_seconds
-from whorl.bench.results import CaseResult, Tally
+from whorl.bench.results import NOT_DONE, NOT_TRIED, CaseResult, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,16 @@ class Series:
 
 def metrics_of(kind: str) -> tuple[Metric, ...]:
     """Return what is shown of loads or deletions."""
-    own = (
+    return (
         Metric(f"{kind}.label", "label bytes for each row shipped", "B"),
         Metric(f"{kind}.rows", "rows shipped"),
         Metric(f"{kind}.bytes", "bytes shipped", "B"),
+        Metric(f"{kind}.state", "state of all partitions", "B"),
+        Metric(f"{kind}.spread", "time to converge", "s"),
         Metric(f"{kind}.clock", "time on the network", "s"),
         Metric(f"{kind}.cpu", "CPU time of all partitions", "s"),
         Metric(f"{kind}.work", "derivations and label updates"),
     )
-    return (*own, Metric("state", "state of all partitions", "B")) if kind == "load" else own
 
 
 def format_bytes(value: float) -> str:
@@ -105,8 +106,9 @@ def _tally(series: Series, point: str, contestant: str, results: Mapping[str, Ca
 
 
 def _why_not(tally: Tally) -> str:
-    if "not done after" in tally.note:
-        return "not done"
+    for words in (NOT_TRIED, NOT_DONE):
+        if words in tally.note:
+            return words
     if "does not serve" in tally.note:
         return "not served"
     return "failed" if tally.note else ""

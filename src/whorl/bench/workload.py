@@ -118,52 +118,6 @@ query dist(Y, D).
 """,
     "dist",
 )
-COST = Rules(
-    "cost",
-    """\
-RELATION link(X: Integer, Y: Integer, C: Integer).
-minCost(X, Y, min<C>) :- link(X, Y, C).
-minCost(X, Y, min<C>) :- link(X, Z, C0), minCost(Z, Y, C1), C = C0 + C1.
-query minCost(X, Y, C).
-""",
-    "minCost",
-)
-COST_AND_HOPS = Rules(
-    "cost-and-hops",
-    COST.text
-    + """\
-minHops(X, Y, min<L>) :- link(X, Y, _), L = 1.
-minHops(X, Y, min<L>) :- link(X, Z, _), minHops(Z, Y, L1), L = L1 + 1.
-query minHops(X, Y, L).
-""",
-    "minCost",
-)
-CHEAPEST = Rules(
-    "cheapest-path",
-    """\
-RELATION link(X: Integer, Y: Integer, C: Integer).
-path(X, Y, P, C, L) :- link(X, Y, C), P = concat([X, Y], nil), L = 1.
-path(X, Y, P, C, L) :- link(X, Z, C0), path(Z, Y, P1, C1, L1), C = C0 + C1, P = concat([X], P1), L = 1 + L1.
-minCost(X, Y, min<C>) :- path(X, Y, P, C, L).
-minHops(X, Y, min<L>) :- path(X, Y, P, C, L).
-cheapestPath(X, Y, P, C) :- path(X, Y, P, C, L), minCost(X, Y, C).
-fewestHops(X, Y, P, L) :- path(X, Y, P, C, L), minHops(X, Y, L).
-query minCost(X, Y, C).
-query cheapestPath(X, Y, P, C).
-query fewestHops(X, Y, P, L).
-""",
-    "minCost",
-)
-EVERY_PATH = Rules(
-    "every-path",
-    """\
-RELATION link(X: Integer, Y: Integer, C: Integer).
-path(X, Y, C, L) :- link(X, Y, C), L = 1.
-path(X, Y, C, L) :- link(X, Z, C0), path(Z, Y, C1, L1), C = C0 + C1, L = 1 + L1.
-query path(X, Y, C, L).
-""",
-    "path",
-)
 
 
 def containment(size: int, slide: int) -> Rules:

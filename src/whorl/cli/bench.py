@@ -1,4 +1,4 @@
-"""`whorl bench`: its commands. What they need is imported when they run."""
+"""`whorl bench`: its commands, each a suite of cases. What they need is imported when they run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ bench_app = typer.Typer(
 @bench_app.command("list")
 def bench_list() -> None:
     """Show the cases, and who takes part in them."""
-    from whorl.cli.bench_tables import list_cases
+    from whorl.cli.bench_run import list_cases
 
     list_cases()
 
@@ -28,6 +28,9 @@ Only = Annotated[
     typer.Option("--only", metavar="CASE", help="Run this case, or all whose names start so; may repeat."),
 ]
 Runs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each contestant; 5, or 2 if quick.")]
+Once = Annotated[
+    int | None, typer.Option("--runs", min=1, metavar="N", help="Runs of each contestant; 1: only CPU times differ.")
+]
 Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="Where results.json and results.svg go.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Small data: see that it works.")]
 Full = Annotated[bool, typer.Option("--full", help="Also what takes many minutes.")]
@@ -35,64 +38,47 @@ Cap = Annotated[
     float | None, typer.Option("--cap", min=1, metavar="SECONDS", help="The most that one measurement may take.")
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Other generated data.")]
+Data = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Also run real networks from this folder.")]
 
 
-@bench_app.command("peers")
-def bench_peers(
-    only: Only = None,
-    runs: Runs = None,
-    output: Output = Path("whorl-bench"),
-    quick: Quick = False,
-    full: Full = False,
-    seconds: Cap = None,
-    seed: Seed = 1,
-) -> None:
-    """Run the cases, compare the answers, and say which targets are met."""
-    from whorl.bench.runner import Options
-    from whorl.bench.suite import PEERS
-    from whorl.cli.bench_tables import run_suite
+def _add_suite(name: str, text: str, folder: Path) -> None:
+    """Add the command of a suite."""
 
-    options = Options(runs or (2 if quick else 5), seed, quick, full, seconds)
-    run_suite(PEERS, only or [], options, output)
+    @bench_app.command(name, help=text)
+    def run(
+        only: Only = None,
+        runs: Runs = None,
+        output: Output = folder,
+        quick: Quick = False,
+        full: Full = False,
+        seconds: Cap = None,
+        seed: Seed = 1,
+    ) -> None:
+        from whorl.bench.suite import SUITES
+        from whorl.cli.bench_run import run_suite
+
+        suite = SUITES[name]
+        run_suite(suite, only or [], suite.options(runs, seconds, seed, quick=quick, full=full), output)
 
 
-@bench_app.command("spark")
-def bench_spark(
-    only: Only = None,
-    runs: Runs = None,
-    output: Output = Path("whorl-bench-spark"),
-    quick: Quick = False,
-    full: Full = False,
-    seconds: Cap = None,
-    seed: Seed = 1,
-) -> None:
-    """Run the cases on Spark, beside what Spark does itself."""
-    from whorl.bench.runner import Options
-    from whorl.bench.suite import ON_SPARK
-    from whorl.cli.bench_tables import run_suite
-
-    options = Options(runs or (2 if quick else 5), seed, quick, full, seconds)
-    run_suite(ON_SPARK, only or [], options, output)
+_add_suite("peers", "Run the cases, compare the answers, and say which targets are met.", Path("whorl-bench"))
+_add_suite("spark", "Run the cases on Spark, beside what Spark does itself.", Path("whorl-bench-spark"))
 
 
 @bench_app.command("regions")
 def bench_regions(
     only: Only = None,
-    runs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Runs of each contestant; 1: only CPU times differ.")
-    ] = None,
+    runs: Once = None,
     output: Output = Path("whorl-bench-regions"),
     quick: Quick = False,
+    full: Full = False,
     seconds: Cap = None,
     seed: Seed = 1,
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="Also run real networks from this folder.")
-    ] = None,
+    data: Data = None,
 ) -> None:
     """Count what each strategy ships on a simulated network."""
-    from whorl.bench.runner import Options
-    from whorl.cli.bench_series import run_regions
+    from whorl.bench.suite import SUITES
+    from whorl.cli.bench_run import run_suite
 
-    seconds = seconds or (5 if quick else None)
-    options = Options(runs or 1, seed, quick, seconds=seconds, data=None if data is None else str(data))
-    run_regions(only or [], options, output)
+    suite = SUITES["regions"].with_data(data)
+    run_suite(suite, only or [], suite.options(runs, seconds, seed, quick=quick, full=full), output)

@@ -1,22 +1,16 @@
-"""What `whorl bench` prints: a table for each case, and one of the targets."""
+"""A table for each case, with what there is to say below it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
-import typer
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from whorl.bench.plot import format_seconds
-from whorl.bench.report import choose_cases, open_folder, save_results
-from whorl.bench.results import CaseResult, by_name
-from whorl.bench.runner import Options, run_cases
-from whorl.bench.suite import SUITES, Suite
-from whorl.bench.targets import Verdict, judge
-from whorl.diagnostics.errors import InternalError
+from whorl.bench.results import CaseResult
 
 _LOADS = {
     "load.engine": "engine CPU",
@@ -42,41 +36,11 @@ _STEPS = {
 }
 
 
-def list_cases() -> None:
-    """Print the cases with their contestants."""
-    for case in (case for suite in SUITES for case in suite.cases):
-        names = ", ".join(dict.fromkeys(entry.contestant.label for entry in case.entries))
-        typer.echo(f"{case.name}\n  {case.title}\n  {names}")
-
-
-def run_suite(suite: Suite, only: Sequence[str], options: Options, folder: Path) -> None:
-    """Run cases, print a table for each as it is done, and write the files."""
-    cases = choose_cases(only, suite.cases)
-    open_folder(folder)
-    console = Console()
-    results: list[CaseResult] = []
-    verdicts: list[Verdict] = []
-    for result in run_cases(cases, options, lambda line: typer.echo(line, err=True)):
-        results.append(result)
-        verdicts = [] if options.quick else judge(by_name(results), suite.targets)
-        save_results(folder, results, verdicts, options)
-        console.print(_case_table(result, quick=options.quick))
-        for note in _notes(result):
-            console.print(f"  {note}", highlight=False, markup=False)
-    if options.quick:
-        console.print("A quick run has small data: it shows that everything works. Its figures mean nothing.")
-    else:
-        console.print(target_table(verdicts))
-    console.print(f"wrote {folder / 'results.json'} and {folder / 'results.svg'}", highlight=False)
-    check_answers(results)
-
-
-def check_answers(results: Sequence[CaseResult]) -> None:
-    """Raise if contestants gave different answers."""
-    differing = [f"{result.name}, {text}" for result in results for text in result.disagreements()]
-    if differing:
-        message = "contestants gave different answers: " + "; ".join(differing)
-        raise InternalError(message)
+def case_tables(result: CaseResult, *, quick: bool) -> Iterator[RenderableType]:
+    """Yield the table of a case, and what stands below it."""
+    yield _case_table(result, quick=quick)
+    for note in _notes(result):
+        yield Text(f"  {note}")
 
 
 def _case_table(result: CaseResult, *, quick: bool) -> Table:
@@ -119,18 +83,3 @@ def _figure(name: str, value: float | None) -> str:
     if name.endswith((".row", ".probes")):
         return f"{value:,.0f}"
     return format_seconds(value)
-
-
-def target_table(verdicts: Sequence[Verdict]) -> Table:
-    """Return the targets with what was measured."""
-    table = Table(title="Targets", title_justify="left")
-    for name in ("case", "what"):
-        table.add_column(name, overflow="fold")
-    for name in ("measured", "target"):
-        table.add_column(name, justify="right")
-    table.add_column("met")
-    for verdict in verdicts:
-        value = "not measured" if verdict.value is None else f"{verdict.value:.4g}"
-        met = {True: "yes", False: "[bold]no[/bold]", None: ""}[verdict.passed]
-        table.add_row(verdict.target.case, verdict.target.text, value, verdict.shown_bound, met)
-    return table

@@ -3,7 +3,8 @@
 All partitions run in this process, one after the other, so CPU time is that of all together. `clock` is the time that
 messages took on the network, with nothing for the work in between; `spread` adds the CPU time divided by the number of
 partitions, as if each had a core of its own and all had as much to do. Facts that are loaded in portions count as one
-load. Of deletions the mean is shown: what many of them ship is what counts, and they differ much.
+load. Of deletions the mean is shown: what many of them ship is what counts, and they differ much. State is what there
+is at the end, after loading or after the last deletion.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class _Cost:
     work: float
     clock: float
     cpu: float
+    spread: float
 
 
 def _run(workload: Spread, variant: str) -> Outcome:
@@ -84,8 +86,9 @@ def _run(workload: Spread, variant: str) -> Outcome:
         if changed:
             return Outcome(failed=changed[0])
         if number == loads:
-            figures = _load_figures(costs, host) | {"state": float(report.state_bytes or 0)}
+            figures = _load_figures(costs)
             answers["load"] = _answer(host, workload.rules.view)
+        figures[f"{kinds[number - 1]}.state"] = float(report.state_bytes or 0)
     for kind in dict.fromkeys(kinds[loads:]):
         figures |= _step_figures(kind, [cost for cost, own in zip(costs, kinds, strict=True) if own == kind])
     if loads < len(kinds):
@@ -104,24 +107,23 @@ def _commit(host: Simulated, epoch: Epoch) -> tuple[_Cost, EpochReport]:
         sum(each.bytes for each in sent),
         sum(each.label_bytes for each in sent),
         done,
-        host.network.clock - before,
+        clock := host.network.clock - before,
         spent.cpu,
+        clock + spent.cpu / len(host.partitions),
     ), report
 
 
-def _load_figures(costs: Iterable[_Cost], host: Simulated) -> dict[str, float]:
-    total = _Cost(*(sum(values) for values in zip(*map(_values, costs), strict=True)))
-    figures = _figures("load", total)
-    return figures | {"load.spread": total.clock + total.cpu / len(host.partitions)}
+def _load_figures(costs: Iterable[_Cost]) -> dict[str, float]:
+    return _figures("load", _Cost(*(sum(values) for values in zip(*map(_values, costs), strict=True))))
 
 
 def _step_figures(kind: str, costs: Iterable[_Cost]) -> dict[str, float]:
     values = list(zip(*map(_values, costs), strict=True))
-    return _figures(kind, _Cost(*map(fmean, values))) | {f"{kind}.worst": max(values[-1])}
+    return _figures(kind, _Cost(*map(fmean, values))) | {f"{kind}.worst": max(values[-2])}
 
 
 def _values(cost: _Cost) -> tuple[float, ...]:
-    return cost.rows, cost.bytes, cost.labels, cost.work, cost.clock, cost.cpu
+    return cost.rows, cost.bytes, cost.labels, cost.work, cost.clock, cost.cpu, cost.spread
 
 
 def _figures(kind: str, cost: _Cost) -> dict[str, float]:
@@ -132,6 +134,7 @@ def _figures(kind: str, cost: _Cost) -> dict[str, float]:
         f"{kind}.work": cost.work,
         f"{kind}.clock": cost.clock,
         f"{kind}.cpu": cost.cpu,
+        f"{kind}.spread": cost.spread,
     }
 
 
