@@ -22,6 +22,7 @@ ROOT = HERE.parent
 # Tests that show codes of their own.
 SHOWN_IN = (
     "spark/test_errors.py",
+    "spark/test_gone.py",
     "spark/test_mqtt.py",
     "spark/test_recovery.py",
     "spark/test_run.py",

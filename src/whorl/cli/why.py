@@ -36,6 +36,8 @@ from whorl.views.vanished import Vanished, explain_vanished, is_there
 
 FORMATS = ("text", "json", "dot", "svg")
 _NOT_THERE = "Ask with --not why."
+_NO_EPOCH = -1
+_STILL_THERE = "Leave out --gone to see why."
 After = Callable[[InProcess, int], None]  # called with the number of each epoch that was taken
 
 
@@ -73,8 +75,6 @@ class WhyOptions:
             _refuse("--deltas", "give files with --input, or a file of deltas, not both")
         if self.checkpoint is not None and (self.inputs or self.deltas is not None):
             _refuse("--checkpoint", "its state is all there is; leave --input and --deltas out")
-        if self.question == "gone" and self.checkpoint is not None:
-            _refuse("--gone", "a checkpoint has the last epochs only; give the changes with --input or --deltas")
         if self.strategy == "reference":
             _refuse("--strategy", "the reference evaluator keeps nothing to explain; use another strategy")
 
@@ -109,11 +109,17 @@ def explain_asked(options: WhyOptions) -> None:
             _load(Session(source, host), host, options.inputs, last, after)
         return host.partitions
 
+    def read(epoch: int | None) -> Partition:
+        assert options.checkpoint is not None, "whoever reads a checkpoint has one"
+        return _read_checkpoint(options.checkpoint, compile_plan, options, epoch)
+
     if options.question == "gone":
-        _write(_answer_text(_find_vanished(bring_to, asked, options.epoch), options), options.output)
+        stored = options.checkpoint is not None
+        vanished = _look_back(read, asked, options) if stored else _find_vanished(bring_to, asked, options.epoch)
+        _write(_answer_text(vanished, options), options.output)
         return
     if options.checkpoint is not None:
-        partitions: Sequence[Partition] = [_read_checkpoint(options.checkpoint, compile_plan, options)]
+        partitions: Sequence[Partition] = [read(options.epoch)]
     else:
         partitions = bring_to(options.epoch, lambda _host, _number: None)
     _write(_answer(partitions, asked, options), options.output)
@@ -130,7 +136,7 @@ def _find_vanished(
 
     bring_to(last, look)
     if seen and seen[-1][2]:
-        raise UserError("E648", None, row=asked, hint="Leave out --gone to see why.")
+        raise UserError("E648", None, row=asked, hint=_STILL_THERE)
     turns = [(old[0], new) for old, new in pairwise(seen) if old[2] and not new[2]]
     if not turns:
         raise UserError("E655", None, row=asked, epoch=seen[-1][0] if seen else 0)
@@ -142,12 +148,37 @@ def _find_vanished(
     return explain_vanished(bring_to(before, pass_by), bring_to(number, pass_by), asked, number, time)
 
 
-def _read_checkpoint(folder: Path, compile_plan: Compile, options: WhyOptions) -> Partition:
+def _look_back(read: Callable[[int], Partition], asked: Asked, options: WhyOptions) -> Vanished:
+    """Go back through the epochs that a checkpoint keeps, to the last that took a row away."""
+    first, last = _kept(read)
+    after = read(last if options.epoch is None else options.epoch)
+    if is_there([after], asked):
+        raise UserError("E648", None, row=asked, hint=_STILL_THERE)
+    for number in reversed(range(first, last if options.epoch is None else options.epoch)):
+        before = read(number)
+        if is_there([before], asked):
+            return explain_vanished([before], [after], asked, number + 1, after.state.now)
+        after = before
+    raise UserError("E656", None, row=asked, first=first, last=last)
+
+
+def _kept(read: Callable[[int], Partition]) -> tuple[int, int]:
+    """Return the first and the last epoch that a checkpoint keeps: what is said of one that no checkpoint has."""
+    try:
+        read(_NO_EPOCH)
+    except UserError as refused:
+        if refused.code != "E827":
+            raise
+        return int(str(refused.facts["first"])), int(str(refused.facts["last"]))
+    raise AssertionError
+
+
+def _read_checkpoint(folder: Path, compile_plan: Compile, options: WhyOptions, epoch: int | None) -> Partition:
     try:
         from whorl.hosts.spark.reading import read_state
     except ModuleNotFoundError:
         raise UserError("E800", None, name="stream") from None
-    return read_state(folder, compile_plan, options.limits, options.strategy, options.epoch)
+    return read_state(folder, compile_plan, options.limits, options.strategy, epoch)
 
 
 def _replay(host: InProcess, deltas: Source, last: int | None, after: After) -> None:

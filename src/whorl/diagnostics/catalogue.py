@@ -295,6 +295,11 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "E654": Entry('"{name}" takes no facts from outside', "Relations that do: {known}.", "Name one of their facts."),
     "E655": Entry("{row} was never there", "No epoch up to {epoch} has it.", "Ask with --not why."),
+    "E656": Entry(
+        "{row} is in no epoch that the checkpoint keeps",
+        "It goes from epoch {first} to epoch {last}.",
+        "Ask with --not why; the change log of a view has its older epochs.",
+    ),
     # E661: benchmarks
     "E661": Entry('there is no benchmark case "{name}"', "", "{hint}"),
     "E662": Entry('the folder "{path}" for the results cannot be written', "{reason}."),

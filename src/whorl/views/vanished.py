@@ -18,6 +18,8 @@ from whorl.views.explaining import explain_missing
 class Vanished:
     """Which epoch took a row, and the facts with which its last proofs went.
 
+    The time is None where there is none, or where the epoch is known by its saved state alone.
+
     Where facts that went do not explain it, since something negated came or a better value did, `instead` says what
     kept the row from being there after that epoch.
     """
@@ -30,9 +32,9 @@ class Vanished:
 
     def how(self, fact: Fact) -> str:
         """Return how a fact went."""
-        if fact.until is not None and self.time is not None and fact.until <= self.time:
-            return f"expired at {fact.until}"
-        return "was deleted"
+        if fact.until is None or (self.time is not None and self.time < fact.until):
+            return "was deleted"
+        return f"expired at {fact.until}" if self.time is not None else f"was deleted, or expired at {fact.until}"
 
     def __str__(self) -> str:
         at = "" if self.time is None else f", at {self.time}"
