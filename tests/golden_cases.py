@@ -13,7 +13,10 @@ from pathlib import Path
 from whorl.cli.files import load_functions, read_source
 from whorl.cli.replay import replay_epochs
 from whorl.diagnostics.errors import ProgramErrors, UserError
+from whorl.logical.compile import compile_program
 from whorl.model.limits import Limits
+from whorl.syntax.deltas import format_deltas, format_header, parse_deltas
+from whorl.views.session import HostFactory
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden"
@@ -67,6 +70,23 @@ class Case:
         except (UserError, ProgramErrors) as raised:
             error = f"{raised}\n"
         return output, error
+
+    def check(self, make: HostFactory) -> None:
+        """Compare what a host gives, epoch by epoch, with what is expected, and the error that ends it."""
+        program, functions = read_source(self.folder / "program.dl"), load_functions(self.functions_path())
+        output, code = "", ""
+        try:
+            host = make(lambda types: compile_program(program, functions, types), Limits(**self.options()))
+            for epoch in parse_deltas(read_source(self.folder / "input.deltas")):
+                report = host.commit(epoch)
+                lines = [format_header(report.number, report.time), *format_deltas(report.deltas)]
+                output += "".join(f"{line}\n" for line in lines)
+        except UserError as error:
+            code = error.code
+        except ProgramErrors as errors:
+            code = errors.errors[0].code
+        assert output == expected(self.folder / "expected.deltas")
+        assert code == expected(self.folder / "expected.err").split(" ")[0]
 
 
 def cases() -> list[Case]:

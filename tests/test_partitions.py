@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from tests.generators import PLAIN, WINDOWED, GeneratedProgram, cases
 from tests.golden_cases import Case as GoldenCase
 from tests.golden_cases import cases as golden_cases
-from tests.golden_cases import expected
 from tests.reference import follow_reference
-from whorl.cli.files import load_functions, read_source
-from whorl.diagnostics.errors import ProgramErrors, UserError
+from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
 from whorl.hosts.routing import merge_results, owners_of, route_changes
@@ -33,7 +31,6 @@ from whorl.model.types import Type
 from whorl.model.values import Term, Value
 from whorl.oracle.session import Oracle
 from whorl.physical.lower import lower_plan
-from whorl.syntax.deltas import format_deltas, format_header, parse_deltas
 
 Case = tuple[GeneratedProgram, tuple[Epoch, ...]]
 COUNTS = [1, 2, 7]
@@ -56,23 +53,7 @@ def _host(text: str, partitions: int, limits: Limits | None = None, strategy: st
 @pytest.mark.parametrize("partitions", COUNTS)
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
 def test_golden_cases_in_partitions(case: GoldenCase, partitions: int) -> None:
-    program, functions = read_source(case.folder / "program.dl"), load_functions(case.functions_path())
-    output, code = "", ""
-    try:
-        host = InProcess(
-            lambda types: compile_program(program, functions, types), Limits(**case.options()), "auto", partitions
-        )
-        for epoch in parse_deltas(read_source(case.folder / "input.deltas")):
-            report = host.commit(epoch)
-            output += "".join(
-                f"{line}\n" for line in [format_header(report.number, report.time), *format_deltas(report.deltas)]
-            )
-    except UserError as error:
-        code = error.code
-    except ProgramErrors as errors:
-        code = errors.errors[0].code
-    assert output == expected(case.folder / "expected.deltas")
-    assert code == expected(case.folder / "expected.err").split(" ")[0]
+    case.check(lambda compile_plan, limits: InProcess(compile_plan, limits, "auto", partitions))
 
 
 def _check(case: Case, strategy: str, partitions: int) -> None:

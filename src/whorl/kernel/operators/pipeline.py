@@ -40,7 +40,7 @@ from whorl.physical.plan import PhysicalRule
 from whorl.physical.rules import enters_as, head_name
 from whorl.syntax import ast
 
-CHUNK = 4096
+CHUNK = 8192
 
 
 @dataclass

@@ -22,7 +22,7 @@ from whorl.model.values import format_row
 from whorl.physical.plan import PhysicalRule, PhysicalStratum
 
 EITHER = 3  # alive before or after this epoch
-READ = 8192  # rows that enter a pipeline at once
+READ = 16384  # rows that enter a pipeline at once
 
 
 class Strategy(Protocol):
