@@ -226,7 +226,9 @@ class StoredRelation:
             more = rowset.enter_rows(batch, self.width, self.arrays, mode, offered, self.labels, rest, state)
             out = out if numbering else np.concatenate([out[:made], rest[:more]])
             made += more
-        return out if numbering else out[:made]
+        if numbering:
+            return out
+        return out[:made] if 2 * made > len(out) else out[:made].copy()  # notes are kept until the epoch ends
 
     def revive(self, numbers: Ints) -> Ints:
         """Make rows alive by number; return those that were not."""
