@@ -27,6 +27,7 @@ from whorl.bench.region_cases import REGION_CASES
 from whorl.bench.results import CaseResult, Tally, disagreements
 from whorl.bench.runner import run_apart, run_cases
 from whorl.bench.spark_cases import SPARK_CASES
+from whorl.bench.spreading import LAZY
 from whorl.bench.targets import TARGETS, Figure, Target, Verdict, judge
 from whorl.bench.worker import Job, run_job
 from whorl.bench.workload import CLOSURE, SHORTEST, Workload
@@ -200,6 +201,11 @@ def test_a_process_of_its_own_gives_the_same_answer() -> None:
 
 def test_a_cap_ends_a_measurement() -> None:
     assert run_apart(_job("edge", AUTO), seconds=0.05).failed == "not done after 0.05 s"
+
+
+def test_a_cap_of_cpu_time_ends_a_measurement() -> None:
+    job = Job("regions-dense-800", LAZY, seed=1, cpu_s=2)
+    assert run_apart(job, seconds=2).failed == "not done after 2 s of CPU time"
 
 
 def test_a_failure_is_told_in_one_line() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol
 
 from whorl.bench.contestants import Contestant
@@ -45,3 +47,10 @@ class Case:
     entries: tuple[Entry, ...]
     alike: str = ""
     harder_than: str = ""
+
+
+def growing(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """Return cases that get harder from one to the next."""
+    listed = tuple(cases)
+    harder = (replace(case, harder_than=before.name) for before, case in pairwise(listed))
+    return (*listed[:1], *harder)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from whorl.bench.results import CaseResult
-from whorl.bench.series import Metric, Series, contestants_of, values_of
+from whorl.bench.series import Metric, Series, contestants_of, short_name, values_of
 
 _COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#b7791f", "#6b46c1", "#c53030", "#4a5568")
 _WIDE, _HIGH, _GAP, _LEFT, _HEAD = 300, 170, 30, 70, 44
@@ -49,7 +49,7 @@ def _head(series: Series, top: int, results: Mapping[str, CaseResult]) -> list[s
     lines = [f'<text x="{_GAP}" y="{top}" font-size="14" font-weight="bold">{escape(series.title)}</text>']
     left = _GAP
     for name, colour in _coloured(series, results):
-        short = name.removeprefix("whorl-net ")
+        short = short_name(name)
         lines.append(f'<text x="{left}" y="{top + 18}" font-size="12" fill="{colour}">{escape(short)}</text>')
         left += 20 + 7 * len(short)
     return lines

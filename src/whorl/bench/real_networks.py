@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from whorl.bench.case import Case, Entry
+from whorl.bench.case import Case, Entry, growing
 from whorl.bench.graphs import Ints
 from whorl.bench.networks import Network, build_network, even_latencies
 from whorl.bench.spreading import ALL, EAGER, spread_network
@@ -35,7 +35,7 @@ Link = tuple[int, int]
 
 def data_cases(folder: Path) -> tuple[Case, ...]:
     """Return a case for each network that the folder holds."""
-    found = (*_rocketfuel(folder), *_zoo(folder), *_bgp(folder))
+    found = (*growing(_rocketfuel(folder)), *_zoo(folder), *_bgp(folder))
     if not found:
         raise UserError("E663", None, path=folder)
     return found
@@ -57,7 +57,8 @@ def _spread(network: partial[Network], seed: int, *, quick: bool) -> Spread:
 
 
 def _rocketfuel(folder: Path) -> Iterator[Case]:
-    for path in sorted((folder / "rocketfuel").glob("*.latencies.intra")):
+    paths = sorted((folder / "rocketfuel").glob("*.latencies.intra"))
+    for path in sorted(paths, key=lambda each: each.stat().st_size):
         number = path.name.split(".")[0]
         title = f"reachability between the routers of AS {number}, as Rocketfuel mapped them"
         yield _case(f"rocketfuel-{number}", title, partial(_spread, partial(_read_rocketfuel, path)))

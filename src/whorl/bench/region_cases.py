@@ -7,10 +7,9 @@ together. Facts are loaded in quarters, then single facts are deleted one after 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 
-from whorl.bench.case import Case, Entry
+from whorl.bench.case import Case, Entry, growing
 from whorl.bench.contestants import Contestant
 from whorl.bench.networks import even_latencies, sensor_field
 from whorl.bench.selection_cases import SELECTION_CASES, SELECTION_TARGETS
@@ -42,13 +41,6 @@ def _entries(contestants: Iterable[Contestant]) -> tuple[Entry, ...]:
     return tuple(Entry(each, seconds=_SECONDS.get(each, _LONG)) for each in contestants)
 
 
-def _growing(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """Return cases that get harder from one to the next."""
-    first, *others = cases
-    names = [first.name, *(case.name for case in others)]
-    return (first, *(replace(case, harder_than=before) for before, case in zip(names, others, strict=False)))
-
-
 # Networks
 
 
@@ -59,7 +51,7 @@ def _network(
     return spread_network(network, REACHABLE, partitions, seed, quick=quick, portion=portion, deletions=deletions)
 
 
-_PORTIONS = _growing(
+_PORTIONS = growing(
     Case(
         f"regions-network-{portion}",
         f"reachability over {portion} % of 400 links of 100 nodes, {_USUAL} partitions; a link is deleted",
@@ -71,7 +63,7 @@ _PORTIONS = _growing(
 _SIZES = tuple(
     case
     for density, degree in (("dense", 4), ("sparse", 2))
-    for case in _growing(
+    for case in growing(
         Case(
             f"regions-{density}-{links}",
             f"reachability over {links} links of {links // degree} nodes ({density}), {_USUAL} partitions",
@@ -106,7 +98,7 @@ def _sensors(portion: int, seed: int, *, quick: bool) -> Spread:
     return Spread(REGION, load, (*more, *deletions), even_latencies(3 if quick else _USUAL, 0.002), "join")
 
 
-_SENSORS = _growing(
+_SENSORS = growing(
     Case(
         f"regions-sensors-{portion}",
         f"regions around 5 of 100 sensors, {portion} % of 50 triggered, {_USUAL} partitions; one is triggered no more",

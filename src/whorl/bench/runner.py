@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from whorl.bench.results import NOT_DONE, NOT_TRIED, CaseResult, Tally
 from whorl.bench.worker import Job
 
 Progress = Callable[[str], None]
+_PATIENCE = 10.0  # how much longer than its CPU time a measurement may take on a busy machine
 
 
 def run_cases(cases: Sequence[Case], options: Options, progress: Progress) -> Iterator[CaseResult]:
@@ -65,7 +67,7 @@ class _Run:
 
     def _measure(self, entry: Entry, tally: Tally, run: int) -> None:
         seconds = self._options.seconds or entry.seconds
-        outcome = run_apart(self._job(entry), seconds)
+        outcome = run_apart(self._job(entry, seconds), seconds)
         if outcome.skipped or outcome.failed:
             tally.note = outcome.skipped or f"failed: {outcome.failed}"
         else:
@@ -73,9 +75,10 @@ class _Run:
         shown = tally.note or ", ".join(f"{name} {value:.4g}" for name, value in _headline(outcome).items())
         self._progress(f"  run {run} of {entry.runs or self._options.runs}, {tally.contestant}: {shown}")
 
-    def _job(self, entry: Entry) -> Job:
-        options = self._options
-        return Job(self._case.name, entry.contestant, options.seed, entry.steps, options.quick, options.data)
+    def _job(self, entry: Entry, seconds: float) -> Job:
+        options, who = self._options, entry.contestant
+        cpu_s = seconds if who.alone else None
+        return Job(self._case.name, who, options.seed, entry.steps, options.quick, options.data, cpu_s)
 
 
 def _headline(outcome: Outcome) -> dict[str, float]:
@@ -88,15 +91,18 @@ def _headline(outcome: Outcome) -> dict[str, float]:
 
 
 def run_apart(job: Job, seconds: float) -> Outcome:
-    """Measure in a process of its own, at most so many seconds."""
+    """Measure in a process of its own, at most so many seconds; if CPU time is bounded, others may slow it down."""
+    patience = seconds if job.cpu_s is None else _PATIENCE * seconds
     with tempfile.TemporaryDirectory() as folder:
         asked, told = Path(folder) / "job.json", Path(folder) / "result.json"
         asked.write_text(job.to_text(), encoding="utf-8")
         command = [sys.executable, "-m", "whorl.bench.worker", str(asked), str(told)]
         try:
-            ended = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
         except subprocess.TimeoutExpired:
-            return Outcome(failed=f"{NOT_DONE} after {seconds:g} s")
+            return Outcome(failed=f"{NOT_DONE} after {patience:g} s")
+        if ended.returncode == -signal.SIGXCPU:
+            return Outcome(failed=f"{NOT_DONE} after {seconds:g} s of CPU time")
         if ended.returncode or not told.exists():
             lines = ended.stderr.strip().splitlines() or [f"ended with {ended.returncode}"]
             return Outcome(failed=lines[-1][:200])

@@ -65,6 +65,11 @@ def contestants_of(series: Series, results: Mapping[str, CaseResult]) -> list[st
     return list(dict.fromkeys(tally.contestant for result in ran for tally in result.tallies))
 
 
+def short_name(contestant: str) -> str:
+    """Return what tells a contestant from others of its kind."""
+    return contestant.removeprefix("whorl-net ")
+
+
 def cell(series: Series, point: str, contestant: str, metric: Metric, results: Mapping[str, CaseResult]) -> str:
     """Return one figure as text; if there is none, say why in a word."""
     tally = _tally(series, point, contestant, results)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from dataclasses import asdict, dataclass
+from math import ceil
 from pathlib import Path
 
 from whorl.bench.contestants import Contestant
@@ -23,6 +25,7 @@ class Job:
     steps: int | None = None
     quick: bool = False
     data: str | None = None
+    cpu_s: float | None = None  # the most CPU time that it may take
 
     def to_text(self) -> str:
         """Return the job as JSON."""
@@ -45,9 +48,12 @@ def run_job(job: Job) -> Outcome:
 
 def main() -> None:
     """Read the job, measure, write the result."""
-    job, result = (Path(word) for word in sys.argv[1:3])
+    asked, result = (Path(word) for word in sys.argv[1:3])
+    job = Job.from_text(asked.read_text(encoding="utf-8"))
+    if job.cpu_s is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (ceil(job.cpu_s), ceil(job.cpu_s) + 1))
     try:
-        outcome = run_job(Job.from_text(job.read_text(encoding="utf-8")))
+        outcome = run_job(job)
     except Exception as error:  # whatever an engine raises is the result, and the others go on
         first = (str(error).splitlines() or [""])[0]
         outcome = Outcome(failed=first if isinstance(error, WhorlError) else f"{type(error).__name__}: {first}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from whorl.cli.bench_series import series_tables
 from whorl.cli.bench_tables import case_tables
 from whorl.diagnostics.errors import InternalError
 
+_WIDTH = 140  # of tables that go to a file
+
 # Yields what can be shown after a case: given the results so far, and the names of the cases that are still to run.
 Tables = Callable[[Sequence[CaseResult], Collection[str]], Iterator[RenderableType]]
 
@@ -34,7 +37,7 @@ def run_suite(suite: Suite, only: Sequence[str], options: Options, folder: Path)
     """Run cases, print tables as soon as they are full, and write the files."""
     cases = choose_cases(only, suite.cases)
     open_folder(folder)
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
     tables = _tables(suite, quick=options.quick)
     results: list[CaseResult] = []
     verdicts: list[Verdict] = []

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from whorl.bench.results import CaseResult, by_name
-from whorl.bench.series import Series, cell, contestants_of, notes_of
+from whorl.bench.series import Series, cell, contestants_of, notes_of, short_name
 
 
 def series_tables(
@@ -30,11 +30,11 @@ def _series_table(series: Series, results: Mapping[str, CaseResult]) -> Table:
     table.add_column(series.varies, no_wrap=True)
     points = [point for point, case in series.points.items() if case in results]
     for point in points:
-        table.add_column(point, justify="right")
+        table.add_column(point, justify="right", overflow="fold")
     who = contestants_of(series, results)
     for metric in series.metrics:
         table.add_section()
         table.add_row(f"[bold]{metric.text}[/bold]")
         for name in who:
-            table.add_row(f"  {name}", *(cell(series, point, name, metric, results) for point in points))
+            table.add_row(f"  {short_name(name)}", *(cell(series, point, name, metric, results) for point in points))
     return table

@@ -43,6 +43,11 @@ class Contestant:
         name = f"{self.family} {self.variant}".strip()
         return f"{name}, rows out" if self.rows_out else name
 
+    @property
+    def alone(self) -> bool:
+        """Whether all its work is in one process and one thread, so that CPU time bounds it."""
+        return self.family == "whorl-net"
+
     def missing(self) -> str:
         """Say why the engine cannot run here, or nothing."""
         found: str = FAMILIES[self.family].missing()
