@@ -15,6 +15,7 @@ import whorl
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
 from whorl.kernel import strategies
+from whorl.kernel.labels.conjunctions import Conjunctions
 from whorl.kernel.labels.diagrams import CAP, Diagrams, Function, TooManyNodes
 from whorl.kernel.labels.minimal import minimal_cuts, minimal_sets
 from whorl.kernel.labels.variables import Absent, Present
@@ -77,8 +78,9 @@ def test_functions_travel_between_managers(alternatives: Sums, order: list[int])
     there.variables_named(names[at] for at in order)
     far = [frozenset(names[at] for at in each) for each in alternatives]
     function = _build(here, far)
-    assert there.load(here.dump(function)) == _build(there, far)
-    assert len(here.dump(function)) == (12 * here.size(function) or 1)
+    nodes, wanted = here.dump([function, here.true, function])
+    assert there.load(nodes, wanted) == [_build(there, far), there.true, _build(there, far)]
+    assert len(nodes) == here.size(function)
 
 
 def test_garbage_is_collected_and_the_cap_holds() -> None:
@@ -216,11 +218,11 @@ def test_labels_from_elsewhere_count_like_derivations() -> None:
     """What another partition would tell: a label over its own variables, and later that one of them is false."""
     host, strategy = _host(DECLARED, lazy=True)
     _change(host, 2, "p1", 1)
-    far = strategy.diagrams.load(_far(1 << 40))
+    far = Conjunctions.single(strategy.variables.places([1 << 40]))
     encode = host.partition.state.dictionary.encode_rows
     types = list(host.partition.state.relations["reachable"].types)
     grown = strategy.nothing()
-    strategy.offer("reachable", encode([("B", "Z")], types), [far], grown)
+    grown["reachable"].append(strategy.take_over("reachable", encode([("B", "Z")], types), far))
     strategy.grow(grown)
     assert set(_decode(host, "reachable")) == {("A", "B"), ("B", "Z"), ("A", "Z")}
     row = int(host.partition.state.relations["reachable"].find(encode([("A", "Z")], types))[0])
@@ -231,11 +233,6 @@ def test_labels_from_elsewhere_count_like_derivations() -> None:
     strategy.grow(grown)
     assert set(_decode(host, "reachable")) == {("A", "B")}
     assert np.concatenate(grown["reachable"]).tolist() == []
-
-
-def _far(name: int) -> bytes:
-    diagrams = Diagrams()
-    return diagrams.dump(diagrams.variable(name))
 
 
 # Too large

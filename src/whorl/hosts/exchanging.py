@@ -25,6 +25,7 @@ class Carrier(Protocol):
     """Brings letters from partition to partition, each once, and in the order in which one sends them to another."""
 
     shipped: dict[tuple[str, int, int], Shipment]
+    clock: float  # seconds
 
     def begin(self) -> None:
         """Count what is shipped from here."""
@@ -35,15 +36,16 @@ class Carrier(Protocol):
     def post(self, letters: Sequence[Letter]) -> None:
         """Take letters."""
 
-    def deliver(self) -> tuple[int, list[Letter]] | None:
-        """Return the next partition that gets letters, and these; None if none are under way."""
+    def deliver(self, until: float | None = None) -> tuple[int, list[Letter]] | None:
+        """Return the next partition that gets letters, and these; None if none arrive until then, or at all."""
 
 
 @dataclass
 class Direct:
-    """Carries letters at once; counts what it carries."""
+    """Carries letters at once; counts what it carries. Time passes only when all wait for it."""
 
     shipped: dict[tuple[str, int, int], Shipment] = field(default_factory=dict)
+    clock: float = 0.0
     _waiting: dict[int, list[Letter]] = field(default_factory=dict)
 
     def begin(self) -> None:
@@ -60,9 +62,10 @@ class Direct:
             count_letter(self.shipped, letter)
             self._waiting.setdefault(letter.receiver, []).append(letter)
 
-    def deliver(self) -> tuple[int, list[Letter]] | None:
+    def deliver(self, until: float | None = None) -> tuple[int, list[Letter]] | None:
         """Return all letters for one partition."""
         if not self._waiting:
+            self.clock = max(self.clock, until or 0.0)
             return None
         receiver = next(iter(self._waiting))
         return receiver, self._waiting.pop(receiver)
@@ -99,6 +102,8 @@ def run_together(
 ) -> list[Result]:
     """Let every partition do its work; if one fails, the others are stopped where they wait, and it is raised."""
     tasks = [Task(partition, work) for partition, work in zip(partitions, works, strict=True)]
+    for task in tasks:
+        task.clock = carrier.clock
     try:
         events = [task.start() for task in tasks]
         while not all(isinstance(event, Done) for event in events):
@@ -121,9 +126,10 @@ class Trade:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """A partition has sent letters, and waits for others, or for the end of the phase."""
+    """A partition has sent letters, and waits for others, until a time, or for the end of the phase."""
 
     letters: list[Letter]
+    due: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +163,26 @@ def _trade(tasks: Sequence[Task[Result]], events: Sequence[Event[Result]], carri
 
 
 def _swap(tasks: Sequence[Task[Result]], events: Sequence[Event[Result]], carrier: Carrier) -> list[Event[Result]]:
-    """Bring letters until nobody sends any, and let all go on."""
-    for event in events:
+    """Bring letters until nobody sends any, nor waits for a time, and let all go on."""
+    dues: dict[int, float] = {}
+
+    def post(number: int, event: Event[Result]) -> None:
         assert isinstance(event, Swap), "partitions go through the same phases"
         carrier.post(event.letters)
-    while (delivery := carrier.deliver()) is not None:
-        answer = tasks[delivery[0]].resume(delivery[1])
-        assert isinstance(answer, Swap), "a phase ends for all at once"
-        carrier.post(answer.letters)
-    return [task.resume(None) for task in tasks]
+        dues.pop(number, None)
+        if event.due is not None:
+            dues[number] = event.due
+
+    for number, event in enumerate(events):
+        post(number, event)
+    while True:
+        first = min(dues, key=dues.__getitem__, default=None)
+        delivery = carrier.deliver(None if first is None else dues[first])
+        if delivery is None and first is None:
+            return [task.resume(None) for task in tasks]
+        number, letters = delivery or (first or 0, [])
+        tasks[number].clock = carrier.clock
+        post(number, tasks[number].resume(letters))
 
 
 class _Abandoned(Exception):
@@ -184,6 +201,7 @@ class Task(Generic[Result]):
         self._events: SimpleQueue[Event[Result]] = SimpleQueue()
         self._thread = Thread(target=self._run, daemon=True, name=f"whorl-partition-{partition.number}")
         self._waiting = False
+        self.clock = 0.0
         partition.connect(self)
 
     def start(self) -> Event[Result]:
@@ -223,9 +241,9 @@ class Task(Generic[Result]):
         self._events.put(Trade(letters, ballot))
         return self._wait()  # type: ignore[return-value]
 
-    def swap(self, letters: list[Letter]) -> list[Letter] | None:
-        """Send letters; wait for some, or for the end of the phase."""
-        self._events.put(Swap(letters))
+    def swap(self, letters: list[Letter], due: float | None) -> list[Letter] | None:
+        """Send letters; wait for some, until a time, or for the end of the phase."""
+        self._events.put(Swap(letters, due))
         return self._wait()  # type: ignore[return-value]
 
     def _wait(self) -> object:

@@ -16,6 +16,7 @@ from whorl.kernel.partition import Partition, StepResult
 from whorl.logical.intake import Checked, Compile, Intake
 from whorl.logical.plan import LogicalPlan
 from whorl.model.batch import Values
+from whorl.model.batching import Batching
 from whorl.model.delta import Epoch
 from whorl.model.limits import Limits
 from whorl.model.report import EpochReport, Shipment
@@ -36,13 +37,14 @@ class InProcess:
         partitions: int = 1,
         placement: str = "auto",
         ship: str = "lazy",
+        batching: Batching = Batching(),  # noqa: B008  # frozen
     ) -> None:
         if partitions < 1:
             raise UserError("E681", None, found=partitions)
         self._intake = Intake(compile_plan, columnar=True)
         self._limits = limits or Limits()
         self._lower: Callable[[LogicalPlan], PhysicalPlan] = lambda plan: lower_plan(
-            plan, strategy, placement if partitions > 1 else "apart", ship
+            plan, strategy, placement if partitions > 1 else "apart", ship, batching
         )
         self.carrier: Carrier = Direct()
         self._shipped: tuple[Shipment, ...] = ()

@@ -11,22 +11,24 @@ Cost: the rows that changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from itertools import groupby
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from whorl.kernel.labels.variables import Naming
 from whorl.kernel.operators.pipeline import State
+from whorl.kernel.sending import Sender
 from whorl.kernel.state.distinct import distinct
-from whorl.kernel.state.relation import Ints, Mask, StoredRelation
+from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.logical.plan import AntiJoin
 from whorl.model.batch import Values
 from whorl.physical.plan import Channel, PhysicalPlan, PhysicalStratum
 
 VARIABLES = "^variables"  # the channel of variables that are false from now on
-Labels: TypeAlias = "Ints | tuple[bytes, ...] | None"
+Labels: TypeAlias = "Ints | bytes | None"
 FRESH, CHANGED, LOST = 1, 2, 4  # what partitions tell each other about a stratum before they bring it up to date
 
 
@@ -52,7 +54,7 @@ class Letter:
         """The part of it that labels take."""
         if self.labels is None:
             return 0
-        return sum(map(len, self.labels)) if isinstance(self.labels, tuple) else 8 * len(self.labels)
+        return len(self.labels) if isinstance(self.labels, bytes) else 8 * len(self.labels)
 
 
 def _size(column: Values) -> int:
@@ -65,34 +67,50 @@ def _size(column: Values) -> int:
 class Port(Protocol):
     """The way out of a partition; its host is at the other end."""
 
+    clock: float  # the time that the host has reached, in seconds
+
     def trade(self, letters: list[Letter], ballot: int) -> tuple[list[Letter], int]:
         """Send letters; when all partitions have, return those for this one, and the ballots of all together."""
 
-    def swap(self, letters: list[Letter]) -> list[Letter] | None:
-        """Send letters, and wait for some; return None when no partition has anything left to send."""
+    def swap(self, letters: list[Letter], due: float | None) -> list[Letter] | None:
+        """Send letters, and wait for some, or until a time; return None when no partition has anything left to send."""
 
 
 class Alone:
     """The port of a partition that is the only one: nobody sends it anything."""
+
+    clock = 0.0
 
     def trade(self, letters: list[Letter], ballot: int) -> tuple[list[Letter], int]:
         """Return what was said, and no letters."""
         assert not letters, "there is nobody to send them to"
         return [], ballot
 
-    def swap(self, letters: list[Letter]) -> list[Letter] | None:
+    def swap(self, letters: list[Letter], due: float | None) -> list[Letter] | None:
         """Return that nobody has anything left to send."""
         assert not letters, "there is nobody to send them to"
-        return None
+        if due is None:
+            return None
+        self.clock = max(self.clock, due)
+        return []
 
 
 class Labelling(Protocol):
-    """A strategy whose labels are no numbers, and travel as bytes."""
+    """A strategy whose labels are no numbers, and travel as bytes. Only it knows what a batch of them is, hence Any."""
 
-    def pack(self, name: str, numbers: Ints) -> list[bytes]:
-        """Return the labels of rows."""
+    def waiting(self, name: str, numbers: Ints) -> tuple[Ints, Ints]:
+        """Tell which rows other partitions have to know of, and of which they know less than there is."""
 
-    def unpack(self, name: str, rows: Ints, labels: Sequence[bytes]) -> Ints:
+    def ship(self, name: str, numbers: Ints) -> Any:
+        """Return the labels of rows, which other partitions are told from now on."""
+
+    def encode(self, receiver: int, labels: Any) -> bytes:
+        """Return labels as bytes for another partition, which gets them in this order."""
+
+    def decode(self, sender: int, content: bytes, count: int) -> Any:
+        """Return the labels that another partition has sent."""
+
+    def take_over(self, name: str, rows: Ints, labels: Any) -> Ints:
         """Take labels over; return the rows, by number, whose labels changed for those who read them."""
 
 
@@ -110,7 +128,7 @@ class Exchange:
         self.port: Port | None = None
         self.agreed = 0  # what partitions said before this step, together
         self._fed = False  # whether what the channels feed holds what there was before this epoch
-        self._senders = [_Sender(channel, state.relations) for channel in plan.channels]
+        self._senders = [Sender(channel, state.relations) for channel in plan.channels]
         self._targets = {channel.target: channel for channel in (*plan.feeds, *plan.channels)}
         self._outbox: list[Letter] = []
         self._negated = {step.relation for rule in plan.rules for step, _ in rule.atoms if isinstance(step, AntiJoin)}
@@ -151,13 +169,13 @@ class Exchange:
             for numbers, weight in ((vanished, -1), (appeared, 1)):
                 for receiver, rows in self._shares(channel, source, numbers):
                     if receiver == self._number:
-                        self._apply(channel, rows, weight, receiver)
+                        self._apply(channel, self._signed(channel, rows.batch, receiver), weight)
                     else:
                         letters.append(self._letter(channel, receiver, rows, weight))
         assert self.port is not None, "partitions that exchange need a port"
         arrived, self.agreed = self.port.trade(letters, ballot)
-        for letter in arrived:
-            self._take(letter)
+        for _taken in self._take(arrived):
+            pass
 
     def _changes(self) -> int:
         """Tell whether anything that the stratum reads, here or through a channel, has changed, and what was lost."""
@@ -191,24 +209,36 @@ class Exchange:
             return {name: np.concatenate(parts) for name, parts in changed.items()}
         letters, self._outbox = self._outbox, []
         assert self.port is not None
-        arrived = self.port.swap(letters)
+        dues = [due for sender in self._senders if (due := sender.buffer.due(self._plan.batching)) is not None]
+        arrived = self.port.swap(letters, min(dues, default=None) if growing else None)
         if arrived is None:
             return None
-        for letter in arrived:
-            numbers = self._take(letter)
-            if letter.weight == wanted and len(numbers):
-                changed.setdefault(letter.channel, []).append(numbers)
+        for name, weight, numbers in self._take(arrived):
+            if weight == wanted and len(numbers):
+                changed.setdefault(name, []).append(numbers)
         return {name: np.concatenate(parts) for name, parts in changed.items()}
 
-    def _news(self, sender: _Sender, *, growing: bool) -> Iterator[tuple[Ints, int, Ints | list[bytes] | None]]:
+    def _news(self, sender: Sender, *, growing: bool) -> Iterator[tuple[Ints, int, Any]]:
         """Yield what the other side has to be told; labels that travel as bytes say themselves when a row is gone."""
         if self.labelling is None:
             yield from sender.news(growing=growing)
         elif growing:
-            numbers = sender.changed()
-            numbers = numbers[sender.source.is_alive(numbers)]
+            numbers = self._to_tell(sender, self.labelling)
             if len(numbers):
-                yield numbers, 1, self.labelling.pack(sender.channel.source, numbers)
+                yield numbers, 1, self.labelling.ship(sender.channel.source, numbers)
+
+    def _to_tell(self, sender: Sender, labelling: Labelling) -> Ints:
+        """Return the rows to tell of: those that others do not know, and those of which more is known if it is time."""
+        assert self.port is not None
+        name, buffer, bounds = sender.channel.source, sender.buffer, self._plan.batching
+        numbers = sender.changed()
+        unknown, more = labelling.waiting(name, numbers[sender.source.is_alive(numbers)])
+        buffer.add(more, self.port.clock)
+        if not buffer.full(bounds, self.port.clock):
+            return unknown
+        waited = buffer.empty()
+        more = labelling.waiting(name, waited[sender.source.is_alive(waited)])[1]
+        return distinct(np.concatenate((unknown, more)))
 
     def announce(self, ended: frozenset[int], naming: Naming) -> frozenset[int]:
         """Return the variables that are false from now on: of rows that vanished, and of absences that ended, anywhere.
@@ -248,24 +278,24 @@ class Exchange:
         shares = [self._shares(channel, source, np.array([number])) for channel in own]
         return {receiver for share in shares for receiver, _rows in share}
 
-    def _post(
-        self,
-        sender: _Sender,
-        numbers: Ints,
-        weight: int,
-        labels: Ints | list[bytes] | None,
-        changed: dict[str, list[Ints]],
-    ) -> None:
+    def _post(self, sender: Sender, numbers: Ints, weight: int, labels: Any, changed: dict[str, list[Ints]]) -> None:
         """Hand rows over: those for this partition at once, the others by letter."""
         channel = sender.channel
         for receiver, rows in self._shares(channel, sender.source, numbers):
-            own = _pick(labels, rows.lines)
-            if receiver == self._number:
-                taken = self._apply(channel, rows, weight, receiver, own)
-                if len(taken):
-                    changed.setdefault(channel.target, []).append(taken)
-            else:
+            own = self._pick(labels, rows.lines)
+            if receiver != self._number:
+                if self.labelling is not None:
+                    own = self.labelling.encode(receiver, own)
                 self._outbox.append(self._letter(channel, receiver, rows, weight, own))
+                continue
+            taken = self._apply(channel, self._signed(channel, rows.batch, receiver), weight, own)
+            if len(taken):
+                changed.setdefault(channel.target, []).append(taken)
+
+    def _pick(self, labels: Any, lines: Ints) -> Any:
+        if labels is None:
+            return None
+        return labels[lines] if self.labelling is None else labels.picked(lines)
 
     # Rows
 
@@ -297,34 +327,57 @@ class Exchange:
         )
         return Letter(channel.target, self._number, receiver, weight, columns, len(rows.batch), labels)
 
-    def _take(self, letter: Letter) -> Ints:
-        """Take over the rows of a letter; return the numbers of those that it changed."""
-        channel = self._targets[letter.channel]
+    def _take(self, letters: Sequence[Letter]) -> Iterator[tuple[str, int, Ints]]:
+        """Take over the rows of letters, those of one channel and weight that follow each other at once.
+
+        Yield the channel, the weight, and the numbers of the rows that were changed.
+        """
+        for (name, weight), run in groupby(letters, key=lambda letter: (letter.channel, letter.weight)):
+            channel, own = self._targets[name], list(run)
+            batches = [self._signed(channel, self._batch(channel, letter), letter.sender) for letter in own]
+            labels = [self._labels(letter) for letter in own]
+            if len(own) == 1:
+                yield name, weight, self._apply(channel, batches[0], weight, labels[0])
+            else:
+                yield name, weight, self._apply(channel, np.concatenate(batches), weight, self._joined(labels))
+
+    def _batch(self, channel: Channel, letter: Letter) -> Ints:
         kinds = self._state.relations[channel.source].types
         batch = np.zeros((letter.count, len(kinds)), np.int64)
         for at, column in enumerate(letter.columns):
             batch[:, at] = self._state.dictionary.encode_values(column, kinds[at])
-        return self._apply(channel, _Rows(batch, np.empty(0, np.int64)), letter.weight, letter.sender, letter.labels)
+        return batch
 
-    def _apply(self, channel: Channel, rows: _Rows, weight: int, sender: int, labels: Labels = None) -> Ints:
+    def _labels(self, letter: Letter) -> Any:
+        if not isinstance(letter.labels, bytes):
+            return letter.labels
+        assert self.labelling is not None
+        return self.labelling.decode(letter.sender, letter.labels, letter.count)
+
+    def _joined(self, labels: Sequence[Any]) -> Any:
+        if labels[0] is None:
+            return None
+        return np.concatenate(labels) if self.labelling is None else labels[0].joined(labels[1:])
+
+    def _signed(self, channel: Channel, batch: Ints, sender: int) -> Ints:
+        """Return rows with the number of their sender behind, if the channel wants that."""
+        if not channel.signed:
+            return batch
+        arity = self._arities[channel.source]
+        signed = np.empty((len(batch), arity + 1), np.int64)
+        signed[:, :arity], signed[:, arity] = batch[:, :arity], sender
+        return signed
+
+    def _apply(self, channel: Channel, batch: Ints, weight: int, labels: Any = None) -> Ints:
         target = self._state.relations[channel.target]
-        batch = rows.batch
-        if channel.signed:
-            batch = np.insert(batch[:, : self._arities[channel.source]], self._arities[channel.source], sender, axis=1)
-        batch = np.ascontiguousarray(batch)
         if weight < 0:
             found = target.find(batch)
             return target.retire(found[found >= 0])
-        if isinstance(labels, tuple):
-            assert self.labelling is not None
-            return self.labelling.unpack(channel.target, batch, labels)
-        return target.add(batch) if labels is None else target.adopt_rows(batch, labels)
-
-
-def _pick(labels: Ints | list[bytes] | None, lines: Ints) -> Labels:
-    if isinstance(labels, list):
-        return tuple(labels[line] for line in lines.tolist())
-    return None if labels is None else labels[lines]
+        if labels is None:
+            return target.add(batch)
+        if self.labelling is not None:
+            return self.labelling.take_over(channel.target, batch, labels)
+        return target.adopt_rows(batch, labels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -333,55 +386,3 @@ class _Rows:
 
     batch: Ints
     lines: Ints
-
-
-class _Sender:
-    """What the other side of a channel inside a fixpoint was told, by the number of the row."""
-
-    def __init__(self, channel: Channel, relations: Mapping[str, StoredRelation]) -> None:
-        self.channel = channel
-        self.source = relations[channel.source]
-        self._target = relations[channel.target]
-        self.seen = 0  # changes of the source that were looked at, in this epoch
-        self._told: Mask = np.zeros(32, np.bool_)
-        self._held: list[Ints] = []  # rows that may be new, while only what falls is sent
-
-    def clear(self) -> None:
-        """Take the other side to know nothing."""
-        self._told[:] = False
-        self._held = []
-
-    def resume(self) -> None:
-        """Take the other side to know what is alive."""
-        self.clear()
-        self._reserve()
-        self._told[self.source.alive()] = True
-
-    def changed(self) -> Ints:
-        """Return the rows of which there may be something to tell, each once."""
-        parts, self.seen = self.source.changed_since(self.seen)
-        parts, self._held = [*self._held, *parts], []
-        return distinct(np.concatenate(parts)) if parts else np.empty(0, np.int64)
-
-    def news(self, *, growing: bool) -> Iterator[tuple[Ints, int, Ints | None]]:
-        """Yield rows that are gone (-1), and while things grow those that are there (1), with their labels."""
-        numbers = self.changed()
-        if not len(numbers):
-            return
-        self._reserve()
-        alive, told = self.source.is_alive(numbers), self._told[numbers]
-        gone, fresh = numbers[~alive & told], numbers[alive & ~told]
-        if len(gone):
-            self._told[gone] = False
-            yield gone, -1, None
-        if not growing:
-            self._held = [fresh]
-        elif len(fresh):
-            self._told[fresh] = True
-            yield fresh, 1, self.source.labels[fresh] if self._target.labelled else None
-
-    def _reserve(self) -> None:
-        if self.source.count > len(self._told):
-            larger = np.zeros(max(self.source.count, 2 * len(self._told)), np.bool_)
-            larger[: len(self._told)] = self._told
-            self._told = larger

@@ -13,6 +13,7 @@ from whorl.analysis.expressions import calculates
 from whorl.analysis.program import Relation
 from whorl.diagnostics.errors import UserError
 from whorl.logical.plan import Contribution, Filter, Fixpoint, Join, LogicalPlan, Output, RulePlan
+from whorl.model.batching import Batching
 from whorl.model.schema import Column
 from whorl.model.types import Type
 from whorl.physical.frontier import last, rename_rule
@@ -24,18 +25,25 @@ from whorl.physical.strategies import SHIPS, check_placement, check_strategy, ch
 from whorl.syntax import ast
 
 
-def lower_plan(plan: LogicalPlan, strategy: str = "auto", placement: str = "apart", ship: str = "lazy") -> PhysicalPlan:
+def lower_plan(
+    plan: LogicalPlan,
+    strategy: str = "auto",
+    placement: str = "apart",
+    ship: str = "lazy",
+    batching: Batching = Batching(),  # noqa: B008  # frozen
+) -> PhysicalPlan:
     """Choose how every stratum is maintained and where its rows live, and prepare its rules.
 
     Partitions that live `apart` never exchange rows; by `join` or `first` they do, with homes chosen so. `auto` lets
-    them exchange where a recursion would else be copied. ``ship`` is `lazy` or `eager`: see `PhysicalStratum`.
+    them exchange where a recursion would else be copied. ``ship`` is `lazy` or `eager`, and ``batching``
+    says how long the latter gathers: see `PhysicalStratum`.
     """
     check_strategy(strategy)
     check_placement(placement)
     if ship not in SHIPS:
         raise UserError("E404", None, name=ship, known=", ".join(SHIPS))
     placed = _place(plan, strategy, placement)
-    return replace(placed, strata=tuple(replace(stratum, ship=ship) for stratum in placed.strata))
+    return replace(placed, strata=tuple(replace(stratum, ship=ship, batching=batching) for stratum in placed.strata))
 
 
 def _place(plan: LogicalPlan, strategy: str, placement: str) -> PhysicalPlan:

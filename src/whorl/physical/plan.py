@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from whorl.analysis.program import Relation
 from whorl.logical.plan import Contribution, Fixpoint, LogicalPlan, Output, RulePlan, Step
+from whorl.model.batching import Batching
 from whorl.model.types import Type
 from whorl.syntax import ast
 
@@ -147,6 +148,7 @@ class PhysicalStratum:
     # Which derivations labels tell others of: the first, and more only when that is lost (`lazy`), whatever changes the
     # label (`eager`), or all that are sent to other partitions (`plain`).
     ship: str = "lazy"
+    batching: Batching = field(default_factory=Batching)  # how long `eager` gathers
 
     @property
     def imports(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from whorl.hosts.inprocess import InProcess
 from whorl.hosts.simulated.network import Conditions, Network
 from whorl.logical.intake import Compile
+from whorl.model.batching import Batching
 from whorl.model.limits import Limits
 
 
@@ -20,8 +21,9 @@ class Simulated(InProcess):
         strategy: str = "auto",
         placement: str = "first",
         ship: str = "lazy",
+        batching: Batching = Batching(),  # noqa: B008  # frozen
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(compile_plan, limits, strategy, partitions, placement, ship)
+        super().__init__(compile_plan, limits, strategy, partitions, placement, ship, batching)
         self.network = Network(conditions or Conditions())
         self.carrier = self.network

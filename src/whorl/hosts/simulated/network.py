@@ -23,7 +23,8 @@ class Conditions:
 
     `latency` gives the seconds that a letter takes from one partition to another, of which `jitter` is the largest
     part that chance adds. `duplicated` and `lost` are the shares of letters that arrive twice, or have to be sent again
-    after `patience` seconds. `bandwidth` is in bytes a second.
+    after `patience` seconds. `bandwidth` is in bytes a second. When a letter arrives, a partition waits for `pause`
+    seconds, and takes what has arrived by then together.
     """
 
     latency: Callable[[int, int], float] = lambda _sender, _receiver: 0.002
@@ -32,6 +33,7 @@ class Conditions:
     lost: float = 0.0
     patience: float = 0.2
     bandwidth: float = 1.25e8
+    pause: float = 0.0001
     seed: int = 0
 
 
@@ -53,7 +55,7 @@ class Network:
     letters: int = 0  # letters sent, every try counted
     _luck: random.Random = field(init=False)
     _tickets: int = 0
-    _under_way: list[_Arrival] = field(default_factory=list)
+    _under_way: dict[int, list[_Arrival]] = field(default_factory=dict)  # by receiver, the next first
     _sent: dict[tuple[int, int], int] = field(default_factory=dict)
     _due: dict[tuple[int, int], int] = field(default_factory=dict)
     _early: dict[tuple[int, int], dict[int, Letter]] = field(default_factory=dict)
@@ -73,19 +75,28 @@ class Network:
             self._sent[pair] = serial + 1
             self._send(letter, serial)
 
-    def deliver(self) -> tuple[int, list[Letter]] | None:
-        """Let time pass until letters can be handed over; return to whom, and these; None if none are under way."""
+    def deliver(self, until: float | None = None) -> tuple[int, list[Letter]] | None:
+        """Let time pass until letters can be handed over; return to whom, and these; None if none are, until then."""
         while self._under_way:
-            arrival = heapq.heappop(self._under_way)
-            self.clock = max(self.clock, arrival.time)
-            ready = self._receive(arrival)
+            receiver = min(self._under_way, key=lambda each: self._under_way[each][0])
+            arrivals = self._under_way[receiver]
+            look = arrivals[0].time + self.conditions.pause
+            if until is not None and look > until:
+                break
+            self.clock = max(self.clock, look)
+            ready: list[Letter] = []
+            while arrivals and arrivals[0].time <= look:
+                ready += self._receive(heapq.heappop(arrivals))
+            if not arrivals:
+                del self._under_way[receiver]
             if ready:
-                return arrival.letter.receiver, ready
+                return receiver, ready
+        self.clock = max(self.clock, until or 0.0)
         return None
 
     def forget(self) -> None:
         """Drop what is under way: the epoch was given up."""
-        self._under_way, self._early = [], {}
+        self._under_way, self._early = {}, {}
         self._due = dict(self._sent)
 
     def _send(self, letter: Letter, serial: int) -> None:
@@ -100,7 +111,8 @@ class Network:
             delay = self.conditions.latency(letter.sender, letter.receiver) + letter.nbytes / self.conditions.bandwidth
             delay += self.conditions.jitter * self._luck.random()
             self._tickets += 1
-            heapq.heappush(self._under_way, _Arrival(now + delay, self._tickets, serial, letter))
+            arrivals = self._under_way.setdefault(letter.receiver, [])
+            heapq.heappush(arrivals, _Arrival(now + delay, self._tickets, serial, letter))
 
     def _receive(self, arrival: _Arrival) -> list[Letter]:
         """Return the letters that are next from a sender, now that one has arrived."""

@@ -13,7 +13,7 @@ nevertheless, `TooManyNodes` is raised. Room is only reserved: memory is taken a
 >>> either == first, diagrams.variables(either)
 (True, [7])
 >>> other = Diagrams()
->>> other.load(diagrams.dump(either)) == other.variable(7)
+>>> other.load(*diagrams.dump([either])) == [other.variable(7)]
 True
 """
 
@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
-import numpy as np
 from oxidd.bdd import BDDFunction, BDDManager
 from oxidd.util import DDMemoryError
 
@@ -32,7 +31,7 @@ _Made = TypeVar("_Made")
 CAP = 1 << 24  # nodes: about 400 MB when all are in use
 _CACHE = 1 << 16  # results of operations that are remembered
 _FALSE, _TRUE = 0, 1  # numbers of the terminals in a dump; nodes follow
-_MANY = 1 << 16  # nodes from which on their numbers take four bytes
+Node: TypeAlias = tuple[int, int, int]  # the variable that it tests, and what is left if it is true and if it is false
 
 
 class TooManyNodes(Exception):
@@ -44,7 +43,7 @@ class TooManyNodes(Exception):
 
 
 class Diagrams:
-    """A manager of functions. Functions of different managers must not meet; they travel as bytes."""
+    """A manager of functions. Functions of different managers must not meet; they travel as nodes."""
 
     def __init__(self, cap: int = CAP) -> None:
         self.cap = cap
@@ -155,48 +154,38 @@ class Diagrams:
 
     # To other managers
 
-    def dump(self, function: Function) -> bytes:
-        """Return a function as bytes that any manager can load: nodes from the bottom, with names of variables.
+    def dump(self, functions: Iterable[Function]) -> tuple[list[Node], list[int]]:
+        """Return functions as nodes that any manager can load: from the bottom, each once; and which these are.
 
-        A node takes twelve bytes, or sixteen if there are very many. One that depends on nothing is one byte.
+        Nodes are numbered from 2 on, after false and true.
         """
-        if function in (self.false, self.true):
-            return bytes((_TRUE if function == self.true else _FALSE,))
         numbers: dict[Function, int] = {self.false: _FALSE, self.true: _TRUE}
-        names: list[int] = []
-        children: list[tuple[int, int]] = []
-        for node in _from_below(function):
+        nodes: list[Node] = []
+        wanted = list(functions)
+        for node in sorted(nodes_of(*wanted), key=lambda node: -(node.node_level() or 0)):
             branch = self.branch(node)
             assert branch is not None, "only nodes that test a variable are listed"
             name, held, gone = branch
-            names.append(name)
-            children.append((numbers[held], numbers[gone]))
+            nodes.append((name, numbers[held], numbers[gone]))
             numbers[node] = len(numbers)
-        assert numbers[function] == len(numbers) - 1, "the root comes last"
-        kind = "<u2" if len(numbers) < _MANY else "<u4"
-        return np.array(names, "<i8").tobytes() + np.array(children, kind).tobytes()
+        return nodes, [numbers[function] for function in wanted]
 
-    def load(self, content: bytes) -> Function:
-        """Return the function that bytes hold; variables that are new come last in the order."""
-        if len(content) == 1:
-            return self.true if content[0] == _TRUE else self.false
-        count, kind = (len(content) // 12, "<u2") if len(content) < 12 * (_MANY - 2) else (len(content) // 16, "<u4")
-        names: list[int] = np.frombuffer(content, "<i8", count).tolist()
-        children: list[list[int]] = np.frombuffer(content, kind, offset=8 * count).reshape(-1, 2).tolist()
-        tests = self.variables_named(reversed(names))[::-1]
+    def load(self, nodes: Sequence[Node], wanted: Iterable[int]) -> list[Function]:
+        """Return functions from nodes; variables that are new come last in the order."""
+        tests = self.variables_named(reversed([name for name, _held, _gone in nodes]))[::-1]
         made = [self.false, self.true]
-        for test, (held, gone) in zip(tests, children, strict=True):
+        for test, (_name, held, gone) in zip(tests, nodes, strict=True):
             made.append(self._choice(test, made[held], made[gone]))
-        return made[-1]
+        return [made[number] for number in wanted]
 
     def _choice(self, test: Function, held: Function, gone: Function) -> Function:
         return self._tried(lambda: test.ite(held, gone))
 
 
-def nodes_of(function: Function) -> Iterator[Function]:
-    """Yield the nodes of a function that test a variable, each once."""
-    seen = {function}
-    stack = [function]
+def nodes_of(*functions: Function) -> Iterator[Function]:
+    """Yield the nodes of functions that test a variable, each once."""
+    seen = set(functions)
+    stack = list(dict.fromkeys(functions))
     while stack:
         node = stack.pop()
         children = node.cofactors()
@@ -207,8 +196,3 @@ def nodes_of(function: Function) -> Iterator[Function]:
             if child not in seen:
                 seen.add(child)
                 stack.append(child)
-
-
-def _from_below(function: Function) -> list[Function]:
-    """Return the nodes of a function, children first."""
-    return sorted(nodes_of(function), key=lambda node: -(node.node_level() or 0))

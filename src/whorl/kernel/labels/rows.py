@@ -1,102 +1,77 @@
-"""The labels of derived rows: what is known of each, what of that was passed on, and who depends on which variable.
+"""The labels of one relation's rows where propagation is eager: a function for each, and who depends on which variable.
 
-The *label* of a row says from which facts it follows. What was *sent* is the part of the label that other rows' labels
-were built from: all of it if propagation is eager, the first derivation if it is lazy. A row has both or neither.
+Of a relation whose rows go to other partitions it is also kept what these were told: the whole label as it was when it
+was last sent. What has been added since may wait; if what was told becomes false before that, the row is told again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+import numpy as np
 
 from whorl.kernel.labels.diagrams import Diagrams, Function, TooManyNodes
+from whorl.kernel.labels.losses import Losses
 from whorl.kernel.labels.variables import Objects, Used, grown
 from whorl.kernel.state.relation import Ints
 
 
-@dataclass
-class Losses:
-    """What setting variables to false did to the rows of a relation."""
-
-    changed: int = 0
-    gone: list[int] = field(default_factory=list)  # their labels are false, and forgotten
-    released: list[int] = field(default_factory=list)  # what was sent became false: the rest of the label was sent
-
-
 class RowLabels:
-    """The labels of one relation's rows, by number."""
+    """The labels of rows, by number."""
 
-    def __init__(self, diagrams: Diagrams, *, lazy: bool, always: bool = False) -> None:
+    def __init__(self, diagrams: Diagrams, *, always: bool = False) -> None:
         self._diagrams = diagrams
-        self._lazy = lazy
         self._always = always  # whether others are told of derivations that add nothing, too
         self._labels: Objects = grown(None, 0)
-        self._sent: Objects = self._labels if not lazy else grown(None, 0)
-        self._used: Objects = grown(None, 0)  # the variables of what was sent, or more
+        self._used: Objects = grown(None, 0)  # the variables of the label, or more
+        self._shipped: dict[int, Function] = {}  # what other partitions were told
         self._rows: defaultdict[int, set[int]] = defaultdict(set)  # those whose label may depend on a variable
         self._entries = 0  # in the sets of rows, at most
 
     @property
     def nbytes(self) -> int:
         """About what is kept beside the diagrams."""
-        return self._entries * 32 + 3 * self._labels.nbytes
+        return self._entries * 32 + 2 * self._labels.nbytes + 64 * len(self._shipped)
 
     def label(self, number: int) -> Function:
         """Return the label of a row: false if it has none."""
         found = self._labels[number] if number < len(self._labels) else None
         return self._diagrams.false if found is None else found
 
-    def sent(self, number: int) -> Function:
-        """Return the part of the label of a row that others were told of: false if it has none."""
-        found = self._sent[number] if number < len(self._sent) else None
-        return self._diagrams.false if found is None else found
-
     def premises(self, numbers: Ints) -> tuple[list[Function], list[Used]]:
-        """Return what derivations may use of rows that have labels, with its variables."""
-        return self._sent[numbers].tolist(), self._used[numbers].tolist()
+        """Return the labels of rows that have some, with their variables."""
+        return self._labels[numbers].tolist(), self._used[numbers].tolist()
 
-    def _reserve(self, size: int) -> None:
-        if size > len(self._labels):
-            self._labels = grown(self._labels, size)
-            self._sent = self._labels if not self._lazy else grown(self._sent, size)
-            self._used = grown(self._used, size)
+    def offer(self, numbers: Ints, offers: Sequence[Function], used: Sequence[Used]) -> Ints:
+        """Add derivations to labels, with the variables of each; return the rows of which others have to be told.
 
-    def offer(self, numbers: Ints, offers: Sequence[Function], used: Sequence[Sequence[Used]]) -> list[int]:
-        """Add derivations to labels; return the rows of which others have to be told.
-
-        ``used`` holds, for each premise, the variables of each derivation's. A row may come several times.
+        A row may come several times.
         """
-        self._reserve(int(numbers.max(initial=-1)) + 1)
+        size = int(numbers.max(initial=-1)) + 1
+        self._labels, self._used = grown(self._labels, size), grown(self._used, size)
         labels, plus = self._labels, self._diagrams.plus
         told: list[int] = []
-        for line, number in enumerate(numbers.tolist()):
-            offer, before = offers[line], labels[number]
-            if before is None:
-                labels[number] = self._sent[number] = offer
-                self._used[number] = self._depend(number, [column[line] for column in used])
-                told.append(number)
-                continue
-            after = plus(before, offer)
-            if after == before:
+        for number, offer, names in zip(numbers.tolist(), offers, used, strict=True):
+            before = labels[number]
+            after = offer if before is None else plus(before, offer)
+            if before is not None and after == before:
                 if self._always:
                     told.append(number)
                 continue
             labels[number] = after
-            more = self._depend(number, [column[line] for column in used])
-            if not self._lazy:
-                self._used[number] |= more
-                told.append(number)
+            self._depend(number, names)
+            told.append(number)
         self._check_entries()
-        return told
+        return np.array(told, np.int64)
 
-    def _depend(self, number: int, used: Sequence[Used]) -> Used:
-        """Note that the label of a row depends on variables; return them."""
-        names = used[0].union(*used[1:]) if used else frozenset[int]()
+    def _depend(self, number: int, names: Used) -> None:
+        """Note that the label of a row depends on variables."""
+        known = self._used[number]
+        self._used[number] = names if known is None else known | names
         for name in names:
             self._rows[name].add(number)
         self._entries += len(names)
-        return names
 
     def _check_entries(self) -> None:
         """Keep the index within the bounds of the diagrams."""
@@ -109,34 +84,52 @@ class RowLabels:
         """Set variables, which are also given as a cube, to false."""
         gone = frozenset(names)
         rows = set[int]().union(*(self._rows.pop(name, ()) for name in gone))
-        losses = Losses()
+        changed, lost, released = 0, list[int](), list[int]()
         for number in sorted(rows):
             before = self._labels[number]
             if before is None:
                 continue
             after = self._diagrams.without(before, cube)
-            if after != before:
-                losses.changed += 1
+            changed += after != before
             if after.satisfiable():
                 self._labels[number] = after
-                self._forget_sent(number, after, gone, cube, losses)
+                self._used[number] -= gone
+                if self._outdated(number, cube):
+                    released.append(number)
             else:
-                self._labels[number] = self._sent[number] = self._used[number] = None
-                losses.gone.append(number)
-        return losses
+                self._labels[number] = self._used[number] = None
+                self._shipped.pop(number, None)
+                lost.append(number)
+        return Losses(changed, np.array(lost, np.int64), np.array(released, np.int64))
 
-    def _forget_sent(self, number: int, label: Function, gone: Used, cube: Function, losses: Losses) -> None:
-        """Take variables out of what was sent, which may depend on some that the label has absorbed."""
-        if not self._lazy:
-            self._used[number] -= gone
-            return
-        if gone.isdisjoint(self._used[number]):
-            return
-        left = self._diagrams.without(self._sent[number], cube)
+    def _outdated(self, number: int, cube: Function) -> bool:
+        """Take variables out of what other partitions were told; return whether nothing is left of it."""
+        shipped = self._shipped.get(number)
+        if shipped is None:
+            return False
+        left = self._diagrams.without(shipped, cube)
         if left.satisfiable():
-            self._sent[number] = left
-            self._used[number] -= gone
-        else:
-            self._sent[number] = label
-            self._used[number] = frozenset(self._diagrams.variables(label))
-            losses.released.append(number)
+            self._shipped[number] = left
+            return False
+        del self._shipped[number]
+        return True
+
+    # To other partitions
+
+    def waiting(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """Tell which rows other partitions know nothing of, and of which they know less than there is."""
+        unknown: list[int] = []
+        more: list[int] = []
+        for number in numbers.tolist():
+            shipped = self._shipped.get(number)
+            if shipped is None or self._always:
+                unknown.append(number)
+            elif shipped != self._labels[number]:
+                more.append(number)
+        return np.array(unknown, np.int64), np.array(more, np.int64)
+
+    def ship(self, numbers: Ints) -> tuple[list[Function], list[Used]]:
+        """Return the labels of rows, which other partitions are told from now on."""
+        functions, used = self.premises(numbers)
+        self._shipped.update(zip(numbers.tolist(), functions, strict=True))
+        return functions, used

@@ -1,7 +1,8 @@
 """The variables of a stratum's labels: one for each row that it reads, one for each key that it needs to be absent.
 
-Variables are numbers. By default they are counted up as they are first used; partitions that exchange labels agree on
-numbers of their own instead, and say so with a `Naming`.
+A variable has a name, a number of 64 bits. By default names are counted up as they are first used; partitions that
+exchange labels agree on names of their own instead, and say so with a `Naming`. Here it also has a *place*, in the
+order in which variables came: a small number, with which labels are calculated.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from whorl.kernel.labels.diagrams import Diagrams, Function
 from whorl.kernel.state.relation import Ints
 
 Key = tuple[int, ...]
@@ -68,55 +68,80 @@ class Counted:
 
 
 class Variables:
-    """The variables in use, and what they stand for. Each is named when it is first asked for."""
+    """The variables in use, and what they stand for. Each gets its name and its place when it is first asked for."""
 
-    def __init__(self, diagrams: Diagrams, naming: Naming | None = None) -> None:
-        self._diagrams = diagrams
+    def __init__(self, naming: Naming | None = None) -> None:
         self._naming = naming or Counted()
-        self._functions: dict[str, Objects] = {}
-        self._used: dict[str, Objects] = {}
+        self._rows: dict[str, Ints] = {}  # the places of input rows, -1 where a row has none
         self._keys: dict[tuple[int, int], dict[Key, int]] = {}
+        self._places: dict[int, int] = {}
+        self.names: list[int] = []  # by place
         self.meanings: dict[int, Present | Absent] = {}
 
-    def present(self, relation: str, numbers: Ints) -> tuple[list[Function], list[Used]]:
-        """Return the labels of input rows, with the variable of each as a set."""
-        functions, used = self._room(relation, int(numbers.max(initial=-1)) + 1)
-        found: list[Used | None] = used[numbers].tolist()
-        if None in found:
-            new = list(dict.fromkeys(n for n, each in zip(numbers.tolist(), found, strict=True) if each is None))
-            names = self._naming.present(relation, new)
-            for number, name, function in zip(new, names, self._diagrams.variables_named(names), strict=True):
-                functions[number], used[number] = function, frozenset((name,))
-                self.meanings[name] = Present(relation, number)
-        return functions[numbers].tolist(), used[numbers].tolist()
+    def __len__(self) -> int:
+        return len(self.names)
 
-    def absent(self, rule: int, atom: int, keys: Iterable[Key]) -> tuple[list[Function], list[Used]]:
-        """Return the labels of absences, with the variable of each as a set."""
+    def places(self, names: Iterable[int]) -> Ints:
+        """Return the places of variables, wherever they come from; new ones get the next."""
+        out: list[int] = []
+        for name in names:
+            place = self._places.setdefault(name, len(self.names))
+            if place == len(self.names):
+                self.names.append(name)
+            out.append(place)
+        return np.array(out, np.int64)
+
+    def known(self, names: Iterable[int]) -> Ints:
+        """Return the places of those variables that have one, in their order."""
+        return np.array(sorted(self._places[name] for name in names if name in self._places), np.int64)
+
+    def present(self, relation: str, numbers: Ints) -> Ints:
+        """Return the variables of input rows."""
+        known = self._room(relation, int(numbers.max(initial=-1)) + 1)
+        places = known[numbers]
+        if len(places) and places.min() < 0:
+            new = list(dict.fromkeys(numbers[places < 0].tolist()))
+            names = self._naming.present(relation, new)
+            known[new] = self.places(names)
+            self.meanings.update((name, Present(relation, at)) for name, at in zip(names, new, strict=True))
+            places = known[numbers]
+        return places
+
+    def absent(self, rule: int, atom: int, keys: Iterable[Key]) -> Ints:
+        """Return the variables of absences."""
         known, wanted = self._keys.setdefault((rule, atom), {}), list(keys)
         new = [key for key in dict.fromkeys(wanted) if key not in known]
-        for key, name in zip(new, self._naming.absent(rule, atom, new), strict=True):
-            known[key] = name
-            self.meanings[name] = Absent(rule, atom, key)
-        names = [known[key] for key in wanted]
-        return self._diagrams.variables_named(names), [frozenset((name,)) for name in names]
+        names = self._naming.absent(rule, atom, new)
+        known.update(zip(new, self.places(names).tolist(), strict=True))
+        self.meanings.update((name, Absent(rule, atom, key)) for name, key in zip(names, new, strict=True))
+        return np.array([known[key] for key in wanted], np.int64)
 
     def gone(self, relation: str, numbers: Ints) -> Used:
-        """Return the variables of input rows, as far as they have any."""
-        used = self._used.get(relation)
-        if used is None:
+        """Return the names of the variables of input rows, as far as they have any."""
+        known = self._rows.get(relation)
+        if known is None:
             return frozenset()
-        found: list[Used | None] = used[numbers[numbers < len(used)]].tolist()
-        return frozenset[int]().union(*(each for each in found if each is not None))
+        places = known[numbers[numbers < len(known)]]
+        return frozenset(self.names[place] for place in places[places >= 0].tolist())
 
     def come(self, rule: int, atom: int, keys: Iterable[Key]) -> Used:
-        """Return the variables of absences, as far as they have any."""
+        """Return the names of the variables of absences, as far as they have any."""
         known = self._keys.get((rule, atom), {})
-        return frozenset(known[key] for key in keys if key in known)
+        return frozenset(self.names[known[key]] for key in keys if key in known)
 
-    def _room(self, relation: str, size: int) -> tuple[Objects, Objects]:
-        for arrays in (self._functions, self._used):
-            arrays[relation] = grown(arrays.get(relation), size)
-        return self._functions[relation], self._used[relation]
+    def _room(self, relation: str, size: int) -> Ints:
+        known = self._rows.get(relation)
+        if known is None or len(known) < size:
+            self._rows[relation] = known = widened(known, size, -1)
+        return known
+
+
+def widened(array: Ints | None, size: int, filling: int) -> Ints:
+    """Return an array with room for some numbers, and more, with a filling where nothing was."""
+    larger = np.full(max(size, 32 if array is None else 2 * len(array)), filling, np.int64)
+    if array is not None:
+        larger[: len(array)] = array
+    return larger
 
 
 def grown(array: Objects | None, size: int) -> Objects:

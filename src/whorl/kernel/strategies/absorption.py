@@ -5,27 +5,31 @@ labels (and), other derivations add to them (or); what adds nothing new is absor
 combinations of inputs a row follows from, and that it is false says that it follows from none: what goes is set to
 false in the labels that depend on it, and rows that are left with false go. Circles cannot keep each other alive.
 
-*Eager* propagation tells every change of a label on, as the whole new label. *Lazy* propagation tells only the first
-derivation of a row; others are added to its own label, and told when what was told has become false. Rows that fell for
-want of it then return. Labels are smaller by orders of magnitude.
+*Eager* propagation tells every change of a label on, as the whole new label: see `EagerLabels`. *Lazy* propagation
+tells only the first derivation of a row; others are added to its own label, and when what was told has become false,
+the shortest of them is told. Rows that fell for want of it then return. What is told is then a conjunction, and a label
+is no more than one for each derivation: see `LazyLabels`.
 
 With `min` or `max` in recursion, every candidate of a group that was derived has a label; the best of those that are
 not false is alive, and only what is alive is followed.
 
-Cost of an insertion: a few operations on diagrams for each derivation. Of a deletion: such for each row whose label
-depends on what went, and the derivations of what is told anew. Memory: a diagram for each row, and an index from
-variables to rows. Beyond a number of nodes, or of entries of the index, the stratum goes on as `dred`.
+Cost of an insertion: an operation on labels for each derivation. Of a deletion: such for each row whose label depends
+on what went, and the derivations of what is told anew. Memory: a label for each row, and an index from variables to
+rows. Beyond a number of nodes, or of entries of the index, the stratum goes on as `dred`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from whorl.kernel.labels.diagrams import CAP, Diagrams, Function, TooManyNodes
+from whorl.kernel.labels.eager import EagerLabels
+from whorl.kernel.labels.labels import Labels
+from whorl.kernel.labels.lazy import LazyLabels
 from whorl.kernel.labels.naming import ByContent
-from whorl.kernel.labels.rows import RowLabels
 from whorl.kernel.labels.variables import Absent, Key, Naming, Present, Used, Variables
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.candidates import Candidates
@@ -36,7 +40,6 @@ from whorl.kernel.strategies.stratum import Entry, Stratum
 from whorl.logical.plan import AntiJoin
 from whorl.syntax import ast
 
-_NODE = 24  # bytes
 _ROOM = 1 << 16  # nodes at first, for which memory is reserved
 _ROOM_APART = 1 << 20  # where other partitions would have to start again too
 _MORE = 16  # times as many when they do not suffice: everything is derived again then
@@ -60,6 +63,7 @@ class Absorption(Rederive):
             stratum.exchange.labelling = self
             self._naming = ByContent(stratum.plan, stratum.state, stratum.exchange.sources)
             self._room = min(_ROOM_APART, cap)
+        self._names = (*stratum.plan.relations, *stratum.plan.imports)
         self._negated = [list(_negated_atoms(stratum, rule)) for rule in range(len(stratum.rules))]
         self._instead: Dred | None = None  # who goes on where labels do not serve
         self.how = ""
@@ -67,11 +71,14 @@ class Absorption(Rederive):
         self._forget_all()
 
     def _forget_all(self) -> None:
-        names = (*self.stratum.plan.relations, *self.stratum.plan.imports)
-        self.diagrams = Diagrams(self._room)
-        self.variables = Variables(self.diagrams, self._naming)
-        plain = {channel.source for channel in self.stratum.plan.channels if self.stratum.plan.ship == "plain"}
-        self._labels = {name: RowLabels(self.diagrams, lazy=self._lazy, always=name in plain) for name in names}
+        plan = self.stratum.plan
+        self.variables = Variables(self._naming)
+        self._labels: Labels[Any]  # of one kind or the other: batches of them only pass through here
+        if self._lazy:
+            self._labels = LazyLabels(self._names, self.variables, self._cap)
+        else:
+            always = {channel.source for channel in plan.channels if plan.ship == "plain"}
+            self._labels = EagerLabels(self._names, always, self.variables, self._room)
         self._candidates = {name: Candidates(best) for name, best in self.stratum.best.items()}
 
     # What others may ask and tell
@@ -81,53 +88,60 @@ class Absorption(Rederive):
         """The strategy in use."""
         return "absorption" if self._instead is None else "dred"
 
+    @property
+    def diagrams(self) -> Diagrams:
+        """The manager of the functions that `label` and `sent` return."""
+        return self._labels.diagrams
+
     def label(self, name: str, number: int) -> Function:
         """Return what is known of a row: false if it is not there."""
-        return self._labels[name].label(number)
+        return self._labels.label(name, number)
 
     def sent(self, name: str, number: int) -> Function:
         """Return what other rows were told of a row."""
-        return self._labels[name].sent(number)
+        return self._labels.told(name, number)
 
     def meaning(self, variable: int) -> Present | Absent | None:
         """Return what a variable stands for, None if it came from elsewhere."""
         return self.variables.meanings.get(variable)
 
-    def offer(self, name: str, rows: Ints, offers: Sequence[Function], grown: Rows) -> None:
-        """Add labels from elsewhere to rows; collect those of which others have to be told, for `grow`."""
-        used = [frozenset(self.diagrams.variables(each)) for each in offers]
-        grown[name].append(self._add(name, rows, offers, [used]))
+    def waiting(self, name: str, numbers: Ints) -> tuple[Ints, Ints]:
+        """Tell which rows other partitions have to know of, and of which they know less than there is."""
+        return self._labels.waiting(name, numbers)
 
-    def pack(self, name: str, numbers: Ints) -> list[bytes]:
-        """Return what others may be told of rows, to be shipped."""
-        return [self.diagrams.dump(self.sent(name, number)) for number in numbers.tolist()]
+    def ship(self, name: str, numbers: Ints) -> Any:
+        """Return what other partitions are told of rows."""
+        return self._labels.ship(name, numbers)
 
-    def unpack(self, name: str, rows: Ints, labels: Sequence[bytes]) -> Ints:
-        """Add labels that were shipped; return the rows of which others have to be told."""
-        grown = self.nothing()
-        self.offer(name, rows, [self.diagrams.load(label) for label in labels], grown)
-        return grown[name][0]
+    def encode(self, receiver: int, labels: Any) -> bytes:
+        """Return labels as bytes for another partition, which gets them in this order."""
+        return self._labels.encode(receiver, labels)
+
+    def decode(self, sender: int, content: bytes, count: int) -> Any:
+        """Return the labels that another partition has sent."""
+        return self._labels.decode(sender, content, count)
+
+    def take_over(self, name: str, rows: Ints, labels: Any) -> Ints:
+        """Add labels from elsewhere to rows; return those of which others have to be told."""
+        return self._add(name, rows, labels)
 
     def forget(self, variables: Iterable[int], grown: Rows) -> None:
         """Set variables to false; let rows go, and collect those of which others have to be told, for `grow`."""
-        names = frozenset(variables)
-        if not names:
+        lost = self.variables.known(variables)
+        if not len(lost):
             return
-        cube, work = self.diagrams.cube(names), self.stratum.state.work
-        for name, labels in self._labels.items():
-            losses = labels.forget(names, cube)
+        work = self.stratum.state.work
+        for name, losses in self._labels.forget(lost):
             work.doubted += losses.changed
             work.labels += losses.changed
             relation = self.stratum.relation(name)
-            gone = np.array(losses.gone, np.int64)
-            fallen = self.stratum.retire(name, gone[relation.is_alive(gone)])
+            fallen = self.stratum.retire(name, losses.gone[relation.is_alive(losses.gone)])
             work.fallen += len(fallen)
             self._fallen[name].append(fallen)
-            released = np.array(losses.released, np.int64)
-            relation.note_changes(released)
-            grown[name].append(released)
+            relation.note_changes(losses.released)
+            grown[name].append(losses.released)
             if name in self._candidates:
-                grown[name].append(self._candidates[name].choose(gone, fallen))
+                grown[name].append(self._candidates[name].choose(losses.gone, fallen))
 
     # Deriving
 
@@ -136,7 +150,7 @@ class Absorption(Rederive):
         """About the memory that labels take."""
         if self._instead is not None:
             return self._instead.nbytes
-        return self.diagrams.nodes * _NODE + sum(labels.nbytes for labels in self._labels.values())
+        return self._labels.nbytes
 
     def also(self, rule: int) -> tuple[str, ...]:
         """Return the variables that say what must be absent."""
@@ -151,34 +165,30 @@ class Absorption(Rederive):
     def accept(self, rule: int, chunk: Ints) -> Ints:
         """Add the derivations of a chunk to labels; return the rows of which others have to be told."""
         width = self.stratum.head(rule).width
-        offers, used = self._offers(rule, chunk, width)
         rows = np.ascontiguousarray(chunk[:, :width])
-        return self._add(self.stratum.rules[rule].relation, rows, offers, used)
+        return self._add(self.stratum.rules[rule].relation, rows, self._offers(rule, chunk, width))
 
-    def _offers(self, rule: int, chunk: Ints, first: int) -> tuple[list[Function], list[list[Used]]]:
-        """Return the conjunction of what each derivation uses, and the variables of that."""
-        factors: list[list[Function]] = []
-        used: list[list[Used]] = []
+    def _offers(self, rule: int, chunk: Ints, first: int) -> Any:
+        """Return what each derivation needs: the conjunction of what it uses."""
+        labels = self._labels
+        factors: list[Any] = []
         premises = self.stratum.premises(rule)
         for place, name in enumerate(premises):
-            numbers = chunk[:, first + place]
-            inside = self._labels.get(name)
-            found = self.variables.present(name, numbers) if inside is None else inside.premises(numbers)
-            factors.append(found[0])
-            used.append(found[1])
+            numbers = np.ascontiguousarray(chunk[:, first + place])
+            if name in self._names:
+                factors.append(labels.premises(name, numbers))
+            else:
+                factors.append(labels.inputs(self.variables.present(name, numbers)))
         column = first + len(premises)
         for atom, _columns, names in self._negated[rule]:
             keys = map(tuple, chunk[:, column : column + len(names)].tolist())
-            found = self.variables.absent(rule, atom, keys)
-            factors.append(found[0])
-            used.append(found[1])
+            factors.append(labels.inputs(self.variables.absent(rule, atom, keys)))
             column += len(names)
-        return (self.diagrams.products(factors) if factors else [self.diagrams.true] * len(chunk)), used
+        return labels.together(factors, len(chunk))
 
-    def _add(self, name: str, rows: Ints, offers: Sequence[Function], used: Sequence[Sequence[Used]]) -> Ints:
+    def _add(self, name: str, rows: Ints, offers: Any) -> Ints:
         relation = self.stratum.relation(name)
-        numbers = relation.number(rows)
-        told = np.array(self._labels[name].offer(numbers, offers, used), np.int64)
+        told = self._labels.offer(name, relation.number(rows), offers)
         self.stratum.state.work.labels += len(told)
         relation.note_changes(told)
         if name in self._candidates:
@@ -208,7 +218,7 @@ class Absorption(Rederive):
         if self._instead is not None:
             return
         self.fresh = True
-        if self._room < self._cap:
+        if not self._lazy and self._room < self._cap:
             self._room = min(_MORE * self._room, self._cap)
         else:
             self._give_up()
@@ -236,8 +246,7 @@ class Absorption(Rederive):
 
     def start(self, *, plain: bool = False) -> None:
         """Derive everything."""
-        if self.diagrams.count or self.diagrams.cap != self._room:
-            self._forget_all()
+        self._forget_all()
         super().start(plain=plain)
 
     def follow_changes(self) -> None:

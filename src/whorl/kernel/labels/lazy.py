@@ -1,0 +1,112 @@
+"""The labels of a stratum where only the first derivation of a row is told: conjunctions, see `Alternatives`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from whorl.kernel.arrays import conjunctions as arrays
+from whorl.kernel.arrays import varints
+from whorl.kernel.labels.alternatives import Alternatives
+from whorl.kernel.labels.conjunctions import Conjunctions
+from whorl.kernel.labels.diagrams import Diagrams, Function, TooManyNodes
+from whorl.kernel.labels.losses import Losses
+from whorl.kernel.labels.spelling import Spelling
+from whorl.kernel.labels.variables import Variables
+from whorl.kernel.state.relation import Ints
+
+
+class LazyLabels:
+    """Conjunctions for what is told, lists of them for what is known. Diagrams are built only for those who ask."""
+
+    def __init__(self, names: Iterable[str], variables: Variables, cap: int) -> None:
+        self._variables = variables
+        self._cap = cap  # of uses of variables
+        self._rows = {name: Alternatives() for name in names}
+        self._spelling = Spelling(variables)
+        self._diagrams: Diagrams | None = None
+
+    @property
+    def diagrams(self) -> Diagrams:
+        """The manager of the functions that `label` and `told` return."""
+        if self._diagrams is None:
+            self._diagrams = Diagrams(self._cap)
+        return self._diagrams
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that labels take."""
+        return self._spelling.nbytes + sum(rows.nbytes for rows in self._rows.values())
+
+    def inputs(self, places: Ints) -> Conjunctions:
+        """Return the labels of inputs, which are variables."""
+        return Conjunctions.single(places)
+
+    def premises(self, name: str, numbers: Ints) -> Conjunctions:
+        """Return what derivations may use of rows that have labels."""
+        return self._rows[name].told(numbers)
+
+    def together(self, factors: Sequence[Conjunctions], count: int) -> Conjunctions:
+        """Return what each of some derivations needs, from what it needs of each premise."""
+        if not factors:
+            return Conjunctions.empty(count)
+        out = factors[0]
+        for factor in factors[1:]:
+            out = out.united(factor)
+        return out
+
+    def offer(self, name: str, numbers: Ints, offers: Conjunctions) -> Ints:
+        """Add derivations to labels; return the rows of which others have to be told."""
+        told = self._rows[name].offer(numbers, offers, len(self._variables))
+        if self._rows[name].uses > self._cap:
+            raise TooManyNodes(self._cap)
+        return told
+
+    def forget(self, lost: Ints) -> Iterator[tuple[str, Losses]]:
+        """Set variables to false."""
+        for name, rows in self._rows.items():
+            yield name, rows.forget(lost)
+
+    def label(self, name: str, number: int) -> Function:
+        """Return what is known of a row: false if it is not there."""
+        return self._function(self._rows[name].of(number))
+
+    def told(self, name: str, number: int) -> Function:
+        """Return what other rows were told of a row."""
+        return self._function(self._rows[name].of(number)[:1])
+
+    def _function(self, alternatives: Sequence[Sequence[int]]) -> Function:
+        out = self.diagrams.false
+        for places in alternatives:
+            names = [self._variables.names[place] for place in places]
+            self.diagrams.variables_named(names)
+            out = self.diagrams.plus(out, self.diagrams.cube(names))
+        return out
+
+    # To other partitions
+
+    def waiting(self, _name: str, numbers: Ints) -> tuple[Ints, Ints]:
+        """Return that other partitions have to know of every row that is to be told, and need not know more."""
+        return numbers, numbers[:0]
+
+    def ship(self, name: str, numbers: Ints) -> Conjunctions:
+        """Return what other partitions are to be told of rows."""
+        return self._rows[name].told(numbers)
+
+    def encode(self, receiver: int, labels: Conjunctions) -> bytes:
+        """Return labels as bytes for one partition, in the order in which letters are sent to it."""
+        learnt, numbers = self._spelling.spell(receiver, labels.places)
+        arrays.arrange(labels.bounds, numbers)
+        out = np.empty(varints.LONGEST * (len(labels) + len(numbers)), np.uint8)
+        return learnt + out[: varints.write_lists(labels.bounds, numbers, out, 0)].tobytes()
+
+    def decode(self, sender: int, content: bytes, count: int) -> Conjunctions:
+        """Return the labels that a partition has sent."""
+        at, known = self._spelling.read(sender, content)
+        bounds, numbers = np.empty(count + 1, np.int64), np.empty(len(content) - at, np.int32)
+        end = varints.read_lists(np.frombuffer(bytearray(content), np.uint8), at, bounds, numbers)
+        assert end == len(content), "labels are read as they were written"
+        places = known[numbers[: bounds[-1]]]
+        arrays.arrange(bounds, places)
+        return Conjunctions(bounds, places)
