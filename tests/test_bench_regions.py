@@ -23,7 +23,7 @@ from whorl.bench.region_series import REGION_SERIES, data_series
 from whorl.bench.results import CaseResult, Tally
 from whorl.bench.series import cell, format_bytes, metrics_of, notes_of
 from whorl.bench.spreading import ALL, DERIVATIONS, DRED, EAGER, LAZY, PF, RECOMPUTE, SUPPORT, spread_network
-from whorl.bench.suite import find_case
+from whorl.bench.suite import SUITES, find_case
 from whorl.bench.targets import judge
 from whorl.bench.workload import REACHABLE, Batch, Spread, Workload
 from whorl.diagnostics.source import Source
@@ -187,6 +187,15 @@ def test_lazy_labels_ship_far_less_than_dred_when_a_link_of_a_dense_network_goes
     assert sets["delete.rows"] > 10 * lazy["delete.rows"]
     assert sets["delete.bytes"] > 5 * lazy["delete.bytes"]
     assert sets["delete.work"] > 10 * lazy["delete.work"]
+
+
+def test_a_quick_run_is_content_with_one_case_of_a_kind() -> None:
+    suite = SUITES["regions"]
+    chosen = suite.choose([], suite.options(None, None, 1, quick=True, full=False))
+    kinds = [case.name.split("-")[1] for case in chosen]
+    assert set(kinds) == {case.name.split("-")[1] for case in REGION_CASES}
+    assert [kinds.count(each) for each in ("network", "partitions", "select")] == [1, 1, 5]
+    assert suite.choose([], suite.options(None, None, 1, quick=False, full=False)) == REGION_CASES
 
 
 # Series and targets

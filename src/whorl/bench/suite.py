@@ -14,6 +14,7 @@ from whorl.bench.plot import draw
 from whorl.bench.real_networks import data_cases
 from whorl.bench.region_cases import REGION_CASES, REGION_TARGETS
 from whorl.bench.region_series import REGION_NOTES, REGION_SERIES, data_series
+from whorl.bench.report import choose_cases
 from whorl.bench.results import CaseResult, by_name
 from whorl.bench.series import Series
 from whorl.bench.spark_cases import SPARK_CASES, SPARK_TARGETS
@@ -31,6 +32,7 @@ class Suite:
     runs: int = 5
     quick_runs: int = 2
     quick_seconds: float | None = None  # the most that a quick measurement may take
+    quick_only: tuple[str, ...] = ()  # the cases that a quick run is content with
     data: str | None = None  # the folder that some cases come from
 
     def options(self, runs: int | None, seconds: float | None, seed: int, *, quick: bool, full: bool) -> Options:
@@ -39,13 +41,18 @@ class Suite:
         cap = seconds or (self.quick_seconds if quick else None)
         return Options(runs or usual, seed, quick, full, cap, self.data)
 
+    def choose(self, only: Sequence[str], options: Options) -> tuple[Case, ...]:
+        """Return the cases that are asked for, by their names or how these start."""
+        return choose_cases(only or (self.quick_only if options.quick else ()), self.cases)
+
     def with_data(self, folder: Path | None) -> Suite:
         """Return the suite with the real networks of a folder, if there is one."""
         if folder is None:
             return self
         real = data_cases(folder)
         series = (*self.series, *data_series(real))
-        return replace(self, cases=(*self.cases, *real), series=series, data=str(folder))
+        quick = (*self.quick_only, "regions-data")
+        return replace(self, cases=(*self.cases, *real), series=series, data=str(folder), quick_only=quick)
 
     def draw(self, results: Sequence[CaseResult]) -> str:
         """Return the picture of what was measured."""
@@ -63,6 +70,11 @@ SUITES: dict[str, Suite] = {
         runs=1,  # only CPU times differ
         quick_runs=1,
         quick_seconds=20.0,
+        quick_only=(
+            *(f"regions-{each}-100" for each in ("network", "sensors", "dense", "sparse")),
+            "regions-partitions-24",
+            "regions-select-small",
+        ),
     ),
 }
 

@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from whorl.bench.options import Options
-from whorl.bench.report import choose_cases, open_folder, save_results
+from whorl.bench.report import open_folder, save_results
 from whorl.bench.results import CaseResult, by_name, disagreements, spent_seconds
 from whorl.bench.runner import run_cases
 from whorl.bench.suite import SUITES, Suite
@@ -35,7 +35,7 @@ def list_cases() -> None:
 
 def run_suite(suite: Suite, only: Sequence[str], options: Options, folder: Path) -> None:
     """Run cases, print tables as soon as they are full, and write the files."""
-    cases = choose_cases(only, suite.cases)
+    cases = suite.choose(only, options)
     open_folder(folder)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
     tables = _tables(suite, quick=options.quick)
