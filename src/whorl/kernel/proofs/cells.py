@@ -8,7 +8,8 @@ import numpy as np
 
 from whorl.kernel.arrays.index import ROW_NUMBER
 from whorl.kernel.arrays.rowset import NEW
-from whorl.kernel.operators.pipeline import ProbeIndex, State
+from whorl.kernel.operators.joins import ProbeIndex
+from whorl.kernel.operators.pipeline import State
 from whorl.kernel.proofs.derivations import Derivation, Key, Rows
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.model.values import Value, order_key, row_key

@@ -18,7 +18,8 @@ import numpy as np
 
 from whorl.analysis.expressions import Binding
 from whorl.kernel.arrays.rowset import NEW
-from whorl.kernel.operators.pipeline import State, compile_at_head
+from whorl.kernel.operators.compiling import compile_at_head
+from whorl.kernel.operators.pipeline import State
 from whorl.kernel.partition import Partition
 from whorl.logical.plan import Contribution, RulePlan
 from whorl.model.values import Row

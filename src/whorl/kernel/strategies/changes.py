@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from whorl.kernel.arrays.rowset import NEW, OLD
-from whorl.kernel.operators.pipeline import has_row
+from whorl.kernel.operators.joins import has_row
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.stratum import Entry, Stratum
 from whorl.logical.plan import AntiJoin

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from whorl.analysis.expressions import Functions
 from whorl.analysis.program import parts, variable_names
-from whorl.kernel.operators.pipeline import Pipeline, State, compile_at_atom
+from whorl.kernel.operators.compiling import compile_at_atom
+from whorl.kernel.operators.pipeline import Pipeline, State
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.selection import SelectedRows
 from whorl.logical.plan import Contribution, Extend, Join, Step

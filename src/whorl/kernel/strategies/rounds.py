@@ -18,7 +18,8 @@ from typing import Protocol
 import numpy as np
 
 from whorl.kernel.arrays.rowset import NEW
-from whorl.kernel.operators.pipeline import Pipeline, compile_at_atom, compile_at_nothing
+from whorl.kernel.operators.compiling import compile_at_atom, compile_at_nothing
+from whorl.kernel.operators.pipeline import Pipeline
 from whorl.kernel.state.relation import Ints, StoredRelation, no_rows
 from whorl.kernel.state.totals import Totals
 from whorl.kernel.strategies.pruning import Pruned, compile_pruned

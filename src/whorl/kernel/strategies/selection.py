@@ -12,7 +12,8 @@ import numpy as np
 
 from whorl.kernel.arrays.index import ROW_NUMBER
 from whorl.kernel.arrays.rowset import NEW
-from whorl.kernel.operators.pipeline import ProbeIndex, State
+from whorl.kernel.operators.joins import ProbeIndex
+from whorl.kernel.operators.pipeline import State
 from whorl.kernel.state.ordering import Champions
 from whorl.kernel.state.relation import Ints, Mask, StoredRelation, no_rows
 from whorl.logical.plan import Selection

@@ -12,7 +12,8 @@ from whorl.analysis.program import Relation
 from whorl.diagnostics.errors import UserError
 from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.exchange import CHANGED, FRESH, Exchange
-from whorl.kernel.operators.pipeline import Pipeline, State, compile_at_atom, compile_at_head, compile_at_nothing
+from whorl.kernel.operators.compiling import compile_at_atom, compile_at_head, compile_at_nothing
+from whorl.kernel.operators.pipeline import Pipeline, State
 from whorl.kernel.state.best import BestRows
 from whorl.kernel.state.frontier import Frontier
 from whorl.kernel.state.relation import Ints, StoredRelation

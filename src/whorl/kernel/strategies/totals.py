@@ -20,7 +20,8 @@ from dataclasses import replace
 import numpy as np
 
 from whorl.kernel.arrays.rowset import NEW, OLD
-from whorl.kernel.operators.pipeline import Pipeline, compile_at_atom
+from whorl.kernel.operators.compiling import compile_at_atom
+from whorl.kernel.operators.pipeline import Pipeline
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.rounds import Delta, Rounds
 from whorl.kernel.strategies.stratum import READ, Entry, Stratum
