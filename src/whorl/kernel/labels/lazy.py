@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
-
 from whorl.kernel.arrays import conjunctions as arrays
-from whorl.kernel.arrays import varints
 from whorl.kernel.labels.alternatives import Alternatives
 from whorl.kernel.labels.conjunctions import Conjunctions
 from whorl.kernel.labels.diagrams import Diagrams, Function, TooManyNodes
 from whorl.kernel.labels.losses import Losses
+from whorl.kernel.labels.phrases import Phrases
 from whorl.kernel.labels.spelling import Spelling
 from whorl.kernel.labels.variables import Variables
 from whorl.kernel.state.relation import Ints
@@ -25,6 +24,8 @@ class LazyLabels:
         self._cap = cap  # of uses of variables
         self._rows = {name: Alternatives() for name in names}
         self._spelling = Spelling(variables)
+        self._written: defaultdict[int, Phrases] = defaultdict(Phrases)  # by receiver
+        self._read: defaultdict[int, Phrases] = defaultdict(Phrases)  # by sender
         self._diagrams: Diagrams | None = None
 
     @property
@@ -37,7 +38,8 @@ class LazyLabels:
     @property
     def nbytes(self) -> int:
         """The memory that labels take."""
-        return self._spelling.nbytes + sum(rows.nbytes for rows in self._rows.values())
+        books = sum(book.nbytes for books in (self._written, self._read) for book in books.values())
+        return self._spelling.nbytes + books + sum(rows.nbytes for rows in self._rows.values())
 
     def inputs(self, places: Ints) -> Conjunctions:
         """Return the labels of inputs, which are variables."""
@@ -98,15 +100,12 @@ class LazyLabels:
         """Return labels as bytes for one partition, in the order in which letters are sent to it."""
         learnt, numbers = self._spelling.spell(receiver, labels.places)
         arrays.arrange(labels.bounds, numbers)
-        out = np.empty(varints.LONGEST * (len(labels) + len(numbers)), np.uint8)
-        return learnt + out[: varints.write_lists(labels.bounds, numbers, out, 0)].tobytes()
+        return learnt + self._written[receiver].write(labels.bounds, numbers)
 
     def decode(self, sender: int, content: bytes, count: int) -> Conjunctions:
         """Return the labels that a partition has sent."""
         at, known = self._spelling.read(sender, content)
-        bounds, numbers = np.empty(count + 1, np.int64), np.empty(len(content) - at, np.int32)
-        end = varints.read_lists(np.frombuffer(bytearray(content), np.uint8), at, bounds, numbers)
-        assert end == len(content), "labels are read as they were written"
-        places = known[numbers[: bounds[-1]]]
+        bounds, numbers = self._read[sender].read(content, at, count)
+        places = known[numbers]
         arrays.arrange(bounds, places)
         return Conjunctions(bounds, places)

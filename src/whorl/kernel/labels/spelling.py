@@ -62,7 +62,7 @@ class Spelling:
 
 
 def varint(number: int) -> bytes:
-    """Return a number as bytes, as `whorl.kernel.arrays.varints` does."""
+    """Return a number as bytes: seven bits in each, the lowest first, the highest bit while more follow."""
     out = bytearray()
     while number >= 128:
         out.append(number & 127 | 128)
