@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -203,6 +204,33 @@ def test_stages_below_a_change_stay_as_they_are() -> None:
         assert report.work is not None
         derivations.append(report.work.derivations)
     assert 20 * derivations[1] < derivations[0]
+
+
+def _roads(chance: random.Random, size: int) -> list[Fact]:
+    """Return roads between 30 places, some of them in circles."""
+    pairs = [chance.sample(range(30), 2) for _road in range(size)]
+    return [("road", (f"n{x}", f"n{y}", chance.randint(1, 9))) for x, y in pairs]
+
+
+def test_a_selection_follows_a_few_rows_that_arrive(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    facts = list(dict.fromkeys(_roads(chance, 60)))
+    oracle, kernel = _hosts(CHEAP)
+    derivations: list[int] = []
+    for number in range(1, 20):
+        new = facts if number == 1 else _roads(chance, chance.choice([0, 1, 2]))
+        gone = chance.sample(facts, 1) if number % 6 == 0 else []
+        epoch = _epoch(number, [fact for fact in new if fact not in gone], gone)
+        report = kernel.commit(epoch)
+        assert dict(report.deltas) == dict(oracle.commit(epoch).deltas), number
+        assert report.work is not None
+        derivations += [report.work.derivations] if new and not gone else []
+        if number % 5 == 0:
+            kernel.save(tmp_path / str(number))
+            kernel = InProcess.restore(
+                tmp_path / str(number), lambda types: compile_program(Source("rounds", CHEAP), data_types=types)
+            )
+    assert 3 * sorted(derivations[1:])[len(derivations) // 2] < derivations[0]
 
 
 def _forest(text: str, chance: random.Random, size: int) -> list[Fact]:

@@ -16,7 +16,7 @@ from whorl.kernel.strategies.pf import ProveFirst
 from whorl.kernel.strategies.recompute import Recompute
 from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.reference import Reference
-from whorl.kernel.strategies.rounds import Rounds
+from whorl.kernel.strategies.selected import Selected
 from whorl.kernel.strategies.stages import Stages
 from whorl.kernel.strategies.stratum import Strategy, Stratum
 from whorl.kernel.strategies.support import Support
@@ -49,7 +49,7 @@ def build_strategy(stratum: Stratum, plan: LogicalPlan) -> Strategy:
     if stratum.plan.kind == "totals":
         return Filled(stratum)
     if stratum.plan.kind == "selected":
-        return Rounds(stratum)
+        return Selected(stratum)
     if stratum.plan.kind == "staged":
         return Stages(stratum)
     if stratum.plan.arms:

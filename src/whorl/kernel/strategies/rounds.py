@@ -5,8 +5,8 @@ once, selections. Each round follows only the rows that the last one brought. A 
 taken back: what followed from it is beaten by what follows from its successor. The rounds are those of the definition
 (`whorl.oracle.model`), with the same rows after each and the same number of them.
 
-Cost: all derivations of the stratum, whenever something it reads changes; a group of a sum that changes in several
-rounds is followed in each.
+Cost: all derivations of the stratum, whenever something it reads changes, unless whoever builds on this knows better; a
+group of a sum that changes in several rounds is followed in each.
 """
 
 from __future__ import annotations

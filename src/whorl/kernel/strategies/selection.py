@@ -90,6 +90,14 @@ class SelectedRows:
         self._improved: list[list[Ints]] = [[] for _choice in self._choices]
         self.size = 0
 
+    def resume(self) -> None:
+        """Learn the best values from the rows alive, after a fixpoint."""
+        self.clear()
+        rows = self._relation.alive()
+        for choice in self._choices:
+            choice.offer(self._relation.read(rows))
+        self.size = len(rows)
+
     def offer(self, batch: Ints, _spaces: Sequence[int]) -> None:
         """Take candidates."""
         for choice, improved in zip(self._choices, self._improved, strict=True):
