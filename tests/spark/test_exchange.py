@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from whorl.cli.files import load_functions, read_source
 from whorl.diagnostics.errors import ProgramErrors, UserError
 from whorl.hosts.inprocess import InProcess
 from whorl.hosts.spark.host import SparkHost, SparkPartitions
+from whorl.kernel.state.owner import owner_of
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Delta
 from whorl.syntax.deltas import parse_deltas
@@ -81,7 +83,9 @@ def test_components_exchange_no_more_often_than_a_chain_changes_partitions(spark
     finally:
         context.setJobGroup("other", "")
     assert len(changes["component"].inserted) == 13
-    hops = 12  # at most, between thirteen nodes
+    owners = [owner_of(node, 3) for node in range(13)]
+    hops = sum(left != right for left, right in pairwise(owners))
+    assert 0 < hops < 12, "some neighbours live together"
     assert 2 < jobs <= hops + 3  # the input, what the fixpoint sends, its end
 
 
