@@ -1,7 +1,8 @@
 """A driver in a process of its own, to be killed: it follows a folder until all files are in the views.
 
 `python -m tests.spark.driver FOLDER` reads `FOLDER/in` and keeps `FOLDER/ckpt`. It writes each epoch that it is told of
-to `FOLDER/told`.
+to `FOLDER/told`. `WHORL_TEST_AFAR` says that the checkpoint is in a file system that only Spark reaches; it is the
+size from which files are large there.
 """
 
 from __future__ import annotations
@@ -9,12 +10,23 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import whorl
+from tests.spark.afar import mount
 from tests.spark.conftest import SETTINGS
 from tests.spark.feeding import REACH
+from whorl.hosts.spark import deployment
 
 SCHEMA = "op string, x string, y string"
+
+
+def _checkpoint(spark: Any, folder: Path) -> str | Path:
+    afar = os.environ.get("WHORL_TEST_AFAR")
+    if afar is None:
+        return folder / "ckpt"
+    deployment.MOST_BYTES = int(afar)
+    return f"{mount(spark, folder)}/ckpt"
 
 
 def main(folder: Path) -> None:
@@ -29,7 +41,7 @@ def main(folder: Path) -> None:
         spark,
         REACH,
         {"link": frame},
-        checkpoint=folder / "ckpt",
+        checkpoint=_checkpoint(spark, folder),
         partitions=2,
         trigger={"availableNow": True},
         snapshot_every=3,

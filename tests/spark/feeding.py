@@ -10,6 +10,7 @@ from typing import Any
 
 from whorl.diagnostics.source import Source
 from whorl.hosts.spark.manifest import read_sealed, write_sealed
+from whorl.hosts.spark.store import PathStore
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Epoch
 from whorl.oracle.session import Oracle
@@ -94,6 +95,6 @@ def check(spark: Any, checkpoint: Path, wanted: Sequence[Mapping[str, Rows]], vi
 
 def forget_workers(checkpoint: Path) -> None:
     """Give a checkpoint another identity, so that no worker has its state in memory."""
-    path = checkpoint / "deployment.json"
-    content = read_sealed(path)
-    write_sealed(path, {**content, "identity": f"{content['identity']}+"})
+    store = PathStore(checkpoint)
+    content = read_sealed(store, store.layout.identity)
+    write_sealed(store, store.layout.identity, {**content, "identity": f"{content['identity']}+"})

@@ -12,9 +12,9 @@ import pytest
 
 import whorl
 from tests.spark.feeding import EPOCHS, REACH, Feed, forget_workers
-from whorl.hosts.spark.layout import folder_of
 from whorl.hosts.spark.manifest import read_sealed, write_sealed
 from whorl.hosts.spark.session import check_session, find_java
+from whorl.hosts.spark.store import PathStore, folder_of
 
 pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
 
@@ -148,7 +148,7 @@ def test_checkpoints_that_do_not_fit(spark: Any, tmp_path: Path) -> None:
 
     other = refused(lambda: start(REACH.replace("link(X, Z), reachable(Z, Y)", "reachable(X, Z), link(Z, Y)")))
     assert other.code == "E810"
-    fingerprint = read_sealed(checkpoint / "deployment.json")["program"]
+    fingerprint = read_sealed(PathStore(checkpoint), checkpoint / "deployment.json")["program"]
     assert f"fingerprint {fingerprint}; this program has {other.facts['expected']}" in str(other)
     assert refused(lambda: start(folder=tmp_path / "in")).code == "E815"
     (tmp_path / "file").touch()
@@ -163,7 +163,8 @@ def test_checkpoints_that_do_not_fit(spark: Any, tmp_path: Path) -> None:
     manifest.write_text(whole.replace("epoch", "epoc0"))
     assert refused(start).code == "E824"
     manifest.write_text(whole)
-    write_sealed(checkpoint / "deployment.json", read_sealed(checkpoint / "deployment.json"))
+    store = PathStore(checkpoint)
+    write_sealed(store, store.layout.identity, read_sealed(store, store.layout.identity))
     start().stop()
 
 

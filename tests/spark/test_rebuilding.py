@@ -11,9 +11,10 @@ from whorl.cli.files import load_functions, read_source
 from whorl.hosts.inprocess import InProcess
 from whorl.hosts.routing import route_changes, routing_place
 from whorl.hosts.spark.arrivals import split_batches
+from whorl.hosts.spark.files import write_file
 from whorl.hosts.spark.layout import START, Layout, new_token
 from whorl.hosts.spark.rebuilding import Mirror, Written, rebuild, split_names
-from whorl.hosts.spark.shares import encode_batches, write_entry
+from whorl.hosts.spark.shares import encode_batches, encode_entry
 from whorl.kernel.partition import Partition
 from whorl.kernel.resume import save_partition
 from whorl.logical.compile import compile_program
@@ -51,7 +52,7 @@ class Writer:
         batches = [*single, *checked.batches]
         places = {batch.relation: routing_place(self._plan, batch.relation) for batch in batches}
         shares = {own: encode_batches(each) for own, each in split_batches(batches, places, PARTITIONS).items()}
-        write_entry(self._layout.entry(token), checked.time, shares, (), durable=False)
+        write_file(self._layout.entry(token), encode_entry(checked.time, shares, ()), durable=False)
         for partition, share in zip(self._partitions, route_changes(self._plan, (), batches, PARTITIONS), strict=True):
             partition.step((), checked.time, share.batches)
         self._tokens.append(token)

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, f
 MORE = [[("+", f"n{at}", f"n{at + 1}"), ("-", f"n{at - 2}", f"n{at - 1}")] for at in range(8)]
 
 
-def drive(folder: Path, fail_at: str | None = None, master: str = "local[2]") -> int:
+def drive(folder: Path, fail_at: str | None = None, master: str = "local[2]", **variables: str) -> int:
     """Run a driver to its end, or to its death."""
-    environment = {**os.environ, VARIABLE: fail_at or "", "WHORL_TEST_MASTER": master}
+    environment = {**os.environ, VARIABLE: fail_at or "", "WHORL_TEST_MASTER": master, **variables}
     command = [sys.executable, "-m", "tests.spark.driver", str(folder)]
     done = subprocess.run(
         command, env=environment, cwd=HERE.parent, timeout=300, capture_output=True, text=True, check=False

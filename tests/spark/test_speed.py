@@ -15,9 +15,11 @@ from pyspark.sql.functions import udf
 import whorl
 from tests.spark.feeding import EPOCHS, REACH, Feed, reference, rows_of
 from whorl.hosts.spark import bringing
-from whorl.hosts.spark.deployment import Deployment, Stepped
+from whorl.hosts.spark.deployment import Deployment
 from whorl.hosts.spark.garbage import Rest
+from whorl.hosts.spark.layout import Layout
 from whorl.hosts.spark.shares import read_share
+from whorl.hosts.spark.stepped import Stepped
 from whorl.model.delta import Change
 
 pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
@@ -28,7 +30,8 @@ def test_workers_do_not_look_through_the_kernel_after_every_task(spark: Any) -> 
     def resting(x: int) -> str:
         return f"{x} {gc.get_freeze_count()}"
 
-    session = whorl.open("found(Y) :- start(X), Y = resting(X).", host=whorl.SparkHost(spark), functions=[resting])
+    host = whorl.SparkHost(spark, partitions=1)  # others would count otherwise
+    session = whorl.open("found(Y) :- start(X), Y = resting(X).", host=host, functions=[resting])
     session.insert("start", [(0,)])
     session.commit()
     session.insert("start", [(1,)])
@@ -146,7 +149,7 @@ def test_partitions_agree_on_rows_that_are_different_each_time(spark: Any, tmp_p
         feed.put([(f"n{number}",) for number in range(20)])
         query.processAllAvailable()
         (entry,) = (tmp_path / "ckpt" / "log").glob("*.entry")
-        _time, batches = read_share(entry, 0, 1, 2)
+        _time, batches = read_share(Layout(tmp_path / "ckpt"), entry.stem, 0, 1, 2)
         logged = {row for batch in batches for row in batch.rows()}
         assert len(logged) == 20
         assert rows_of(query.snapshot("reachable")) == logged

@@ -10,12 +10,17 @@ import pytest
 import whorl
 from tests.spark.feeding import EPOCHS, REACH, Feed, check, links, reference, rows_of
 from whorl.hosts.spark import checkpoint as checkpoints
-from whorl.hosts.spark.manifest import read_sealed
+from whorl.hosts.spark.checkpoint import Identity, read_identity
+from whorl.hosts.spark.store import PathStore
 from whorl.model.delta import Change
 
 pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
 
 MORE = EPOCHS + [[("+", f"n{at}", f"n{at + 1}"), ("-", f"n{at - 2}", f"n{at - 1}")] for at in range(6)]
+
+
+def _identity(folder: Path) -> Identity:
+    return read_identity(PathStore(folder))
 
 
 def run(spark: Any, folder: Path, **options: Any) -> None:
@@ -54,7 +59,7 @@ def test_a_checkpoint_goes_on_with_other_partitions_and_strategies(spark: Any, t
             feed.put(rows)
         run(spark, tmp_path, **options)
         wanted = options.get("partitions", 1)
-        assert read_sealed(tmp_path / "ckpt" / "deployment.json")["partitions"] == wanted
+        assert _identity(tmp_path / "ckpt").partitions == wanted
         for state in (tmp_path / "ckpt").glob("state/*"):
             assert len(list(state.iterdir())) == wanted, "others have gone"
 
@@ -66,7 +71,7 @@ def test_a_checkpoint_without_epochs_takes_any_number(spark: Any, tmp_path: Path
         whorl.stream(spark, REACH, {"link": frame}, checkpoint=tmp_path / "ckpt", partitions=partitions).stop()
     feed.put(EPOCHS[0])
     run(spark, tmp_path)
-    assert read_sealed(tmp_path / "ckpt" / "deployment.json")["partitions"] == 3
+    assert _identity(tmp_path / "ckpt").partitions == 3
 
 
 def test_a_driver_that_fails_on_the_way_leaves_the_checkpoint_as_it_was(

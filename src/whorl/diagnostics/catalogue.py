@@ -424,8 +424,8 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "E828": Entry(
         'the state cannot be kept in "{path}"',
-        "Files must be there under a path, on every machine: Whorl renames and locks them.",
-        "Mount the store and give the path, or choose a folder of a shared disk.",
+        "{reason}.",
+        "Give Spark the connector of that store, or mount the store and give the path.",
     ),
     "E829": Entry(
         "a worker does not see the folder of the state",

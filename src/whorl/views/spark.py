@@ -14,10 +14,9 @@ from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.epochs import CommittedEpoch, Epochs, print_epoch
 from whorl.hosts.spark.evaluate import evaluate_frames
 from whorl.hosts.spark.lanes import Frame
-from whorl.hosts.spark.layout import folder_of
 from whorl.hosts.spark.program import GivenProgram
 from whorl.hosts.spark.reading import steadily
-from whorl.hosts.spark.rebuilding import Mirror
+from whorl.hosts.spark.rebuilding import Mirror, Written
 from whorl.hosts.spark.stream import StreamOptions, StreamQuery, start_stream
 from whorl.hosts.spark.view_frames import find_output
 from whorl.kernel.partition import Partition
@@ -94,7 +93,7 @@ def stream(
         raise UserError("E817", None, found=snapshot_every)
     listener = print_epoch if on_epoch == CONSOLE else on_epoch
     options = StreamOptions(
-        folder_of(checkpoint),
+        checkpoint,
         strategy,
         limits or Limits(),
         partitions,
@@ -144,7 +143,11 @@ class MaintainedQuery(StreamQuery):
     def _state(self) -> list[Partition]:
         deployment = self._epochs.deployment
         plan, limits = deployment.plan, deployment.limits
-        return [steadily(lambda: deployment.written, lambda written: self._mirror.at(written, plan, limits))]
+
+        def read(written: Written) -> Partition:
+            return deployment.reading(written, lambda here: self._mirror.at(here, plan, limits))
+
+        return [steadily(lambda: deployment.written, read)]
 
 
 def _given(program: str | PathLike[str], functions: Functions) -> GivenProgram:

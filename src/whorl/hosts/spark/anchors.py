@@ -8,7 +8,7 @@ once; and if no rows come with it, the job is the same every time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
 from typing import Any
@@ -17,12 +17,17 @@ from py4j.protocol import Py4JError
 from pyspark.core.rdd import RDD, _wrap_function
 from pyspark.errors import PySparkException
 from pyspark.serializers import AutoBatchedSerializer, CPickleSerializer, NoOpSerializer, PairDeserializer
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
 
 from whorl.diagnostics.errors import UserError
+from whorl.hosts.spark.afar import PARTITION
 from whorl.hosts.spark.bringing import Arriving, JavaRdd
 from whorl.hosts.spark.protocol import PROPERTY, Reply, Request
 from whorl.hosts.spark.taking import route_rows
-from whorl.hosts.spark.worker import PARTITION, run_fed_task, run_task
+from whorl.hosts.spark.worker import Holding, run_fed_task, run_given_task, run_task
 
 _DESCRIPTION = "spark.job.description"
 _CRASHED = "Python worker exited unexpectedly"
@@ -58,29 +63,70 @@ class Anchors:
     def ask(self, request: Request, description: str, arriving: Arriving | None = None) -> list[Reply]:
         """Run the job; return the replies in the order of the partitions, or raise the first error among them."""
         job = self._job if arriving is None else self._job_with(arriving)
-        self._context.setLocalProperty(PROPERTY, request.to_json())
-        self._context.setLocalProperty(_DESCRIPTION, description)
-        try:
+        with self.asking(request, description):
             replies = self._collect(job, description)
-        finally:
-            self._context.setLocalProperty(PROPERTY, None)
-            self._context.setLocalProperty(_DESCRIPTION, None)
         for reply in replies:
             if reply.error is not None:
                 raise reply.error
         return sorted(replies, key=lambda reply: reply.number)
+
+    @contextmanager
+    def asking(self, request: Request, description: str) -> Iterator[None]:
+        """Let the jobs of this thread have a request."""
+        self._context.setLocalProperty(PROPERTY, request.to_json())
+        self._context.setLocalProperty(_DESCRIPTION, description)
+        try:
+            yield
+        finally:
+            self._context.setLocalProperty(PROPERTY, None)
+            self._context.setLocalProperty(_DESCRIPTION, None)
 
     # Jobs with rows
 
     @cached_property
     def _steps(self) -> list[Any]:
         """Java's functions that step a partition, each with its environment."""
+        return self._functions(run_fed_task)
+
+    @cached_property
+    def _gives(self) -> list[Any]:
+        """Java's functions that give a partition files, each with its environment."""
+        return self._functions(run_given_task)
+
+    def _functions(self, run: Callable[[Any], Any]) -> list[Any]:
         found = []
         for number in range(len(self._rows)):
             with self._environment(number):
                 pairs = PairDeserializer(NoOpSerializer(), NoOpSerializer())
-                found.append(self._function(run_fed_task, pairs, AutoBatchedSerializer(CPickleSerializer())))
+                found.append(self._function(run, pairs, AutoBatchedSerializer(CPickleSerializer())))
         return found
+
+    def give(self, request: Request, rows: Mapping[int, JavaRdd]) -> None:
+        """Give some partitions chunks of files, each its own."""
+        tasks = [
+            self._apply(self._gives[number], self._rows[number]._jrdd.cartesian(own.coalesce(1)))
+            for number, own in rows.items()
+        ]
+        description = "whorl: give files"
+        with self.asking(request, description):
+            self._collect(self._together(tasks), description)
+
+    def held(self, spark: Any, request: Request, unit: str, numbers: Sequence[int], schema: Any) -> Any:
+        """Return what some partitions hold of a folder, as a frame; its rows come from their machines."""
+        frames = []
+        for number in numbers:
+            rows = spark._jsparkSession.createDataset(self._rows[number]._jrdd.rdd(), self._bytes)
+            with self._environment(number):
+                holding = Holding(request.deployment, unit, to_arrow_schema(schema))
+                map_rows = UserDefinedFunction(holding, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+                function = map_rows(DataFrame(rows.toDF(), spark)["value"])._jc
+            # As DataFrame.mapInArrow does, which asks for pandas first.
+            frames.append(DataFrame(rows.toDF().mapInArrow(function, False, None), spark))  # noqa: FBT003 - Java's order
+        return reduce(lambda left, right: left.unionByName(right), frames)
+
+    @cached_property
+    def _bytes(self) -> Any:
+        return self._context._jvm.org.apache.spark.sql.Encoders.BINARY()
 
     @cached_property
     def _route(self) -> Any:
@@ -97,6 +143,9 @@ class Anchors:
         together = rows.coalesce(1, once)
         anchored = [row._jrdd.cartesian(together) for row in self._rows]
         tasks = [self._apply(step, each) for step, each in zip(self._steps, anchored, strict=True)]
+        return self._together(tasks)
+
+    def _together(self, tasks: Sequence[JavaRdd]) -> Any:
         job = reduce(lambda left, right: left.union(right), tasks)
         return RDD(job, self._context, AutoBatchedSerializer(CPickleSerializer()))
 

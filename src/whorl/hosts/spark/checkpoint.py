@@ -7,18 +7,16 @@ it. Until then the folder is what it was, and afterwards the last epoch starts f
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import IO
 from uuid import uuid4
 
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.deployment import Deployment
-from whorl.hosts.spark.layout import Layout, epoch_of, folder_of, new_token
+from whorl.hosts.spark.layout import Layout, epoch_of, new_token
 from whorl.hosts.spark.manifest import Manifest, last_manifest, publish, read_sealed, write_sealed
 from whorl.hosts.spark.rebuilding import Written, split_names
+from whorl.hosts.spark.store import Lock, Store
 from whorl.logical.intake import DataTypes
 from whorl.model.types import Type
 from whorl.physical.fingerprint import fingerprint_layout, fingerprint_program
@@ -57,11 +55,11 @@ class Identity:
 class Checkpoint:
     """A folder that this driver holds: its identity, and the last epoch that counts."""
 
-    layout: Layout
+    store: Store
     found: Identity
     wanted: Identity
     last: Manifest | None
-    lock: IO[str]
+    lock: Lock
 
     @property
     def identity(self) -> str:
@@ -80,9 +78,9 @@ class Checkpoint:
         wanted = self.wanted
         if self.last is not None:
             token = new_token(self.last.epoch)
-            deployment.take_over(self.found.written(self.layout, self.last), token)
+            deployment.take_over(self.found.written(self.store.layout, self.last), token)
             wanted = replace(wanted, taken=token)
-        _write(self.layout, wanted)
+        _write(self.store, wanted)
         return replace(self, found=wanted, wanted=wanted, last=wanted.start(self.last))
 
     def release(self) -> None:
@@ -91,48 +89,34 @@ class Checkpoint:
 
 
 def open_checkpoint(
-    folder: Path, plan: PhysicalPlan, types: DataTypes, partitions: int | None, usual: int
+    store: Store, plan: PhysicalPlan, types: DataTypes, partitions: int | None, usual: int
 ) -> Checkpoint:
     """Take a folder: a new one for this program, or one of this program to go on from."""
-    layout = Layout(folder_of(folder).absolute())
-    lock = _lock(layout)
+    lock = store.lock()
     try:
-        if not layout.identity.exists():
-            _check_empty(layout)
-            _write(layout, _identity(plan, types, usual if partitions is None else partitions))
-        found = read_identity(layout)
-        check_program(layout, found, plan)
+        if not store.exists(store.layout.identity):
+            _check_empty(store)
+            _write(store, _identity(plan, types, usual if partitions is None else partitions))
+        found = read_identity(store)
+        check_program(store, found, plan)
         wanted = _identity(plan, types, found.partitions if partitions is None else partitions)
         if (wanted.layout, wanted.partitions) == (found.layout, found.partitions):
             wanted = found
-        last = found.start(last_manifest(layout))
+        last = found.start(last_manifest(store))
         if last is not None:
-            publish(layout, last)
+            publish(store, last)
     except BaseException:
         lock.close()
         raise
-    return Checkpoint(layout, found, wanted, last, lock)
+    return Checkpoint(store, found, wanted, last, lock)
 
 
-def _lock(layout: Layout) -> IO[str]:
-    try:
-        layout.run.mkdir(parents=True, exist_ok=True)
-        lock = (layout.run / "lock").open("w", encoding="utf-8")
-    except OSError as error:
-        raise UserError("E820", None, path=layout.folder, reason=error.strerror or str(error)) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise UserError("E813", None, path=layout.folder) from None
-    return lock
-
-
-def _check_empty(layout: Layout) -> None:
+def _check_empty(store: Store) -> None:
     """Refuse a folder that somebody else uses for something else."""
-    strange = [path.name for path in layout.folder.iterdir() if path.name != layout.run.name]
+    folder, own = store.layout.folder, store.layout.run.name
+    strange = [name for name in store.names(folder) if name != own]
     if strange:
-        raise UserError("E815", None, path=layout.folder, found=strange[0])
+        raise UserError("E815", None, path=store.address(folder), found=strange[0])
 
 
 def _identity(plan: PhysicalPlan, types: DataTypes, partitions: int) -> Identity:
@@ -148,17 +132,17 @@ def _identity(plan: PhysicalPlan, types: DataTypes, partitions: int) -> Identity
     )
 
 
-def _write(layout: Layout, identity: Identity) -> None:
-    write_sealed(layout.identity, asdict(identity))
+def _write(store: Store, identity: Identity) -> None:
+    write_sealed(store, store.layout.identity, asdict(identity))
 
 
-def read_identity(layout: Layout) -> Identity:
+def read_identity(store: Store) -> Identity:
     """Return whose folder it is; raise if that is damaged."""
-    return Identity(**read_sealed(layout.identity))
+    return Identity(**read_sealed(store, store.layout.identity))
 
 
-def check_program(layout: Layout, found: Identity, plan: PhysicalPlan) -> None:
+def check_program(store: Store, found: Identity, plan: PhysicalPlan) -> None:
     """Raise if a folder belongs to another program."""
     program = fingerprint_program(plan.logical.program)
     if found.program != program:
-        raise UserError("E810", None, path=layout.folder, found=found.program, expected=program)
+        raise UserError("E810", None, path=store.address(store.layout.folder), found=found.program, expected=program)

@@ -2,104 +2,42 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from hashlib import sha256
 from operator import or_
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark import cloudpickle
 
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.exchanging import add_shipment
-from whorl.hosts.routing import merge_results, routing_place
+from whorl.hosts.routing import routing_place
 from whorl.hosts.spark.anchors import Anchors, anchors_for
 from whorl.hosts.spark.arrivals import batches_of, split_batches
 from whorl.hosts.spark.bringing import Arriving
-from whorl.hosts.spark.files import write_file
-from whorl.hosts.spark.layout import START, Layout, epoch_of, new_token
-from whorl.hosts.spark.protocol import FACTS, GO_ON, ROWS, STEP, TAKE, Brought, Fed, Origin, Reply, Request
+from whorl.hosts.spark.carrying import carry_away, give_files
+from whorl.hosts.spark.hadoop import HadoopStore
+from whorl.hosts.spark.history import History
+from whorl.hosts.spark.layout import START, Layout, epoch_of, is_table, new_token
+from whorl.hosts.spark.protocol import FACTS, GO_ON, ROWS, STEP, TAKE, Fed, Origin, Reply, Request
 from whorl.hosts.spark.rebuilding import Written, split_names
-from whorl.hosts.spark.shares import ShareFile, encode_batches, write_entry
-from whorl.kernel.partition import StepResult
+from whorl.hosts.spark.shares import ShareFile, encode_batches, encode_entry
+from whorl.hosts.spark.stepped import Stepped, put_together
+from whorl.hosts.spark.store import Store
+from whorl.hosts.spark.view_frames import find_output, view_schema
 from whorl.model.batch import Batch
 from whorl.model.delta import Change
 from whorl.model.limits import Limits
-from whorl.model.report import EpochReport, Shipment
+from whorl.model.report import Shipment
 from whorl.model.values import Row
 from whorl.physical.plan import PhysicalPlan
 
+T = TypeVar("T")
 _ATTEMPTS = 5  # at an epoch whose partitions exchange rows: one is lost with a worker, or for want of room
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """How the state came about: tokens, oldest first, and which of them were saved."""
-
-    tokens: tuple[str, ...] = (START,)
-    snapshots: tuple[str, ...] = ()
-    origin: Origin | None = None
-
-    @property
-    def base(self) -> str:
-        """The token of the state that counts."""
-        return self.tokens[-1]
-
-    def after(self, token: str, *, saved: bool) -> History:
-        """Return the history with one epoch more; if the state before it was saved, only two saved states are kept."""
-        if not saved:
-            return replace(self, tokens=(*self.tokens, token))
-        snapshots = (*self.snapshots, self.base)[-2:]
-        first = self.tokens.index(snapshots[0]) if len(snapshots) == 2 else 0
-        return replace(self, tokens=(*self.tokens[first:], token), snapshots=snapshots)
-
-
-@dataclass(frozen=True, slots=True)
-class Stepped:
-    """An epoch that all partitions have prepared, and that does not count yet."""
-
-    token: str
-    time: int | None
-    result: StepResult
-    replies: Sequence[Reply]
-    saved: bool
-    shipped: Sequence[Shipment] = ()
-
-    @property
-    def brought(self) -> Brought:
-        """What came with the job, as all partitions together tell it."""
-        told = [reply.brought for reply in self.replies if reply.brought is not None]
-        if not told:
-            return Brought(time=self.time)
-        return replace(told[0], shares={owner: share for each in told for owner, share in each.shares.items()})
-
-    @property
-    def changed(self) -> dict[str, tuple[int, int]]:
-        """How many rows of each view appeared and vanished."""
-        found: dict[str, tuple[int, int]] = {}
-        for reply in self.replies:
-            for view, (inserted, deleted) in reply.changed.items():
-                before = found.get(view, (0, 0))
-                found[view] = (before[0] + inserted, before[1] + deleted)
-        return found
-
-    def report(self, time: int | None, seconds: float) -> EpochReport:
-        """Return what the epoch did and what it cost; ``time`` is the event time that it was given, if any."""
-        result = self.result
-        return EpochReport(
-            epoch_of(self.token),
-            time,
-            result.deltas,
-            result.input,
-            seconds,
-            result.work,
-            result.seconds,
-            sum(reply.state_bytes for reply in self.replies),
-            result.strata,
-            tuple(self.shipped),
-        )
+_GIVEN = 50  # times that workers ask for files in one epoch, at most
+MOST_BYTES = 1 << 20  # of files that come back with a reply; larger ones are written by Spark
 
 
 @dataclass(slots=True)
@@ -107,7 +45,7 @@ class Deployment:
     """The partitions of one program. The context is pyspark's, hence Any."""
 
     context: Any
-    layout: Layout
+    store: Store
     identity: str
     partitions: int
     limits: Limits
@@ -124,17 +62,22 @@ class Deployment:
             raise UserError("E681", None, found=self.partitions)
         self._anchors = anchors_for(self.context, self.partitions)
 
+    @property
+    def layout(self) -> Layout:
+        """The paths of the files."""
+        return self.store.layout
+
     def use(self, plan: PhysicalPlan) -> None:
         """Work with a plan from now on: the workers find it in the folder."""
         content = cloudpickle.dumps((plan, self.limits))
         self.plan, self._digest = plan, sha256(content).hexdigest()[:16]
-        write_file(self.layout.plan(self._digest), content, durable=False)
+        self.store.write(self.layout.plan(self._digest), content)
 
     def move(self, plan: PhysicalPlan, epoch: int) -> History:
         """Let the partitions give their base facts to partitions of another plan; return the history before."""
         before, token = self.history, f"facts-{new_token(epoch)}"
         if before.tokens != (START,) or before.origin is not None:
-            self._anchors.ask(self._request(FACTS, entry=token), "whorl: move facts")
+            self._answers(self._request(FACTS, entry=token), "whorl: move facts")
             self.history = History((token,), (), Origin(token, self.partitions, split_names(self.plan)))
         self.use(plan)
         return before
@@ -143,7 +86,7 @@ class Deployment:
         """Let the partitions save, under ``token``, the state that others have written. One job."""
         origin = Origin(token, written.partitions, written.split)
         request = replace(self._request(TAKE, entry=token), history=written.history, snapshots=written.snapshots)
-        self._anchors.ask(replace(request, origin=origin), "whorl: take over a checkpoint")
+        self._answers(replace(request, origin=origin), "whorl: take over a checkpoint")
 
     @property
     def written(self) -> Written:
@@ -162,13 +105,15 @@ class Deployment:
         return Request(
             do,
             self.identity,
-            str(self.layout.folder),
+            self.store.address(self.layout.folder),
             self._digest,
             self.partitions,
             self.history.tokens,
             self.history.snapshots,
             self.history.origin,
-            durable=self.durable,
+            durable=self.durable and self.store.shared,
+            shared=self.store.shared,
+            most_bytes=MOST_BYTES,
             **more,
         )
 
@@ -187,15 +132,19 @@ class Deployment:
 
     def _write(self, token: str, time: int | None, shares: Mapping[str, bytes], files: Sequence[ShareFile]) -> None:
         try:
-            write_entry(self.layout.entry(token), time, shares, files, durable=self.durable)
+            self.store.write(self.layout.entry(token), encode_entry(time, shares, files), durable=self.durable)
         except OSError as error:
-            raise UserError("E820", None, path=self.layout.folder, reason=error.strerror or str(error)) from None
+            raise self._cannot_write(error) from None
+
+    def _cannot_write(self, error: OSError) -> UserError:
+        path = self.store.address(self.layout.folder)
+        return UserError("E820", None, path=path, reason=error.strerror or str(error))
 
     def step(self, token: str, time: int | None, *, save: bool = False) -> Stepped:
         """Let every partition take its share of a logged epoch. One job."""
         request = self._request(STEP, entry=token, emit=self.emit, save=save)
         replies, shipped = self._ask(request, f"whorl: epoch {epoch_of(token)}")
-        return _stepped(token, time, replies, shipped, saved=save)
+        return put_together(token, time, replies, shipped, saved=save)
 
     def step_with(
         self, arriving: Arriving, token: str, time: int | None, *, facts: bool, save: bool = False
@@ -207,7 +156,7 @@ class Deployment:
         told = [reply.brought for reply in replies if reply.brought is not None]
         if len({each.digest for each in told}) != 1:
             raise UserError("E823", None, what=what, reason="Its source gave different rows when it was read again")
-        return _stepped(token, told[0].time, replies, shipped, saved=save)
+        return put_together(token, told[0].time, replies, shipped, saved=save)
 
     def _ask(
         self, request: Request, what: str, arriving: Arriving | None = None
@@ -218,7 +167,7 @@ class Deployment:
         """
         for attempt in range(_ATTEMPTS):
             asked = replace(request, attempt=attempt, room=self._room)
-            replies = self._anchors.ask(asked, what, arriving)
+            replies = self._answers(asked, what, arriving)
             shipped: dict[tuple[str, int, int], Shipment] = {}
             while all(reply.waiting for reply in replies):
                 turn = [reply.waiting for reply in replies if reply.waiting is not None]
@@ -234,13 +183,46 @@ class Deployment:
                     quiet=not sent and not turn[0].for_all,
                     fed=None,
                 )
-                replies = self._anchors.ask(asked, f"{what}, turn {asked.turn}")
+                replies = self._answers(asked, f"{what}, turn {asked.turn}")
             if asked.turn:
-                shutil.rmtree(self.layout.letters(request.entry, attempt), ignore_errors=True)
+                self.store.remove(self.layout.letters(request.entry, attempt))
             if not any(reply.waiting or reply.lost or reply.cramped for reply in replies):
                 return replies, list(shipped.values())
             self._room += any(reply.cramped for reply in replies)
         raise UserError("E823", None, what=what, reason=f"Workers were lost in each of {_ATTEMPTS} attempts")
+
+    def _answers(self, request: Request, what: str, arriving: Arriving | None = None) -> Sequence[Reply]:
+        """Ask, and let partitions that do not reach the store have and give files. One job, if none is lacking."""
+        store, absent = self.store, set[str]()
+        for _attempt in range(_GIVEN):
+            replies = self._anchors.ask(replace(request, absent=sorted(absent)), what, arriving)
+            if store.shared:
+                return replies
+            assert isinstance(store, HadoopStore), "the other is shared"
+            lacking = {reply.number: reply.lacking for reply in replies if reply.lacking}
+            if lacking:
+                absent |= give_files(store, self._anchors, request, lacking)
+            elif carry_away(store, self._anchors, request, replies, self._schemas(replies)):
+                self._write_files(replies)
+                return replies
+        raise UserError("E823", None, what=what, reason="Workers that were given files were lost again and again")
+
+    def _write_files(self, replies: Sequence[Reply]) -> None:
+        try:
+            for reply in replies:
+                for name, content in reply.files.items():
+                    self.store.write(self.layout.folder / name, content)
+        except OSError as error:
+            raise self._cannot_write(error) from None
+
+    def _schemas(self, replies: Sequence[Reply]) -> dict[str, Any]:
+        """Return the schemas of views that workers hold."""
+        units = {unit for reply in replies for unit in reply.held if is_table(unit)}
+        logical = self.plan.logical
+        return {
+            unit: view_schema(find_output(logical, unit.split("/")[-1]), changes=unit.startswith("staging/"))
+            for unit in units
+        }
 
     def keep(self, stepped: Stepped) -> None:
         """Let an epoch count; the workers learn it with the next request."""
@@ -255,18 +237,15 @@ class Deployment:
             (self.layout.states, states),
             (self.layout.saved_views, states),
         ):
-            for path in folder.iterdir() if folder.is_dir() else ():
-                if path.name.removesuffix(".entry") not in needed:
-                    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            for name in self.store.names(folder):
+                if name.removesuffix(".entry") not in needed:
+                    self.store.remove(folder / name)
+
+    def reading(self, written: Written, read: Callable[[Written], T]) -> T:
+        """Read files in this process."""
+        return self.store.reading(lambda layout: read(replace(written, layout=layout)))
 
     def rows(self, view: str) -> set[Row]:
         """Return the rows of a view as of the last epoch that counts. One job."""
-        replies = self._anchors.ask(self._request(ROWS, view=view), f"whorl: rows of {view}")
+        replies = self._answers(self._request(ROWS, view=view), f"whorl: rows of {view}")
         return {row for reply in replies for row in reply.rows}
-
-
-def _stepped(
-    token: str, time: int | None, replies: Sequence[Reply], shipped: Sequence[Shipment], *, saved: bool
-) -> Stepped:
-    results = [reply.result for reply in replies if reply.result is not None]
-    return Stepped(token, time, merge_results(results, max), replies, saved, shipped)

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from whorl.hosts.spark.bringing import Bringer
 from whorl.hosts.spark.checkpoint import Checkpoint
-from whorl.hosts.spark.deployment import Deployment, Stepped
+from whorl.hosts.spark.deployment import Deployment
 from whorl.hosts.spark.faults import (
     AFTER_CALLBACK,
     AFTER_LOG,
@@ -29,10 +29,11 @@ from whorl.hosts.spark.faults import (
     BEFORE_STEP,
     reach,
 )
-from whorl.hosts.spark.files import write_file
 from whorl.hosts.spark.lanes import Frame
-from whorl.hosts.spark.layout import Layout, epoch_of, new_token
+from whorl.hosts.spark.layout import epoch_of, new_token
 from whorl.hosts.spark.manifest import Manifest, forget_manifests, publish, write_manifest
+from whorl.hosts.spark.stepped import Stepped
+from whorl.hosts.spark.store import Store
 from whorl.hosts.spark.view_frames import find_output, read_changes
 from whorl.logical.plan import LogicalPlan
 from whorl.model.report import EpochReport
@@ -49,12 +50,12 @@ class CommittedEpoch:
     quarantined: dict[str, int]
     plan: LogicalPlan = field(repr=False)
     _spark: Any = field(repr=False)
-    _layout: Layout = field(repr=False)
+    _store: Store = field(repr=False)
 
     def changes(self, view: str) -> Frame:
         """Return what the epoch did to a view: its columns, `_epoch` and `_op`."""
         output = find_output(self.plan, view)
-        return read_changes(self._spark, self._layout, output, self.number - 1, self.number)
+        return read_changes(self._spark, self._store, output, self.number - 1, self.number)
 
 
 Listener: TypeAlias = Callable[[CommittedEpoch], None]
@@ -87,11 +88,11 @@ class Epochs:
         """The plan that runs."""
         return self.deployment.plan.logical
 
-    def take(self, frame: Frame, batch: int | None, bringer: Bringer | None = None) -> None:
+    def take(self, frame: Frame, batch: int | None, bringer: Bringer | None = None) -> bool:
         """Make a micro-batch an epoch, unless it is one already; ``bringer`` is for a frame of another schema."""
         last = self.last
         if last is not None and (batch is None or (last.batch is not None and batch <= last.batch)):
-            return
+            return False
         clock = _Clock()
         epoch = 1 if last is None else last.epoch + 1
         token = new_token(epoch)
@@ -106,14 +107,15 @@ class Epochs:
         reach(AFTER_LOG, epoch)
         manifest = self._commit(stepped, batch)
         clock.lap("commit")
-        publish(self.checkpoint.layout, manifest)
+        publish(self.checkpoint.store, manifest)
         clock.lap("publish")
         reach(AFTER_PUBLISHED, epoch)
         self.report, self.seconds = stepped.report(stepped.time, clock.total), clock.laps
         self._tell(manifest)
         if stepped.saved:
             self.deployment.prune()
-            forget_manifests(self.checkpoint.layout, epoch_of(self.deployment.history.tokens[0]))
+            forget_manifests(self.checkpoint.store, epoch_of(self.deployment.history.tokens[0]))
+        return True
 
     def _save_due(self) -> bool:
         """Whether the state is saved before the next epoch."""
@@ -138,7 +140,8 @@ class Epochs:
             asdict(stepped.result.input),
             brought.misfits,
         )
-        write_manifest(self.checkpoint.layout, manifest)
+        self.checkpoint.lock.check()
+        write_manifest(self.checkpoint.store, manifest)
         self.deployment.keep(stepped)
         self.last = manifest
         reach(AFTER_MANIFEST, manifest.epoch)
@@ -148,8 +151,9 @@ class Epochs:
 
     def _told(self) -> int:
         """Return the last epoch that listeners were told of."""
-        path = self.checkpoint.layout.run / "told"
-        return int(path.read_text() or 0) if path.exists() else 0
+        store = self.checkpoint.store
+        path = store.layout.run / "told"
+        return int(store.read(path) or 0) if store.exists(path) else 0
 
     def _tell(self, manifest: Manifest) -> None:
         if not self.listeners:
@@ -162,12 +166,13 @@ class Epochs:
             dict(manifest.misfits),
             self.plan,
             self.spark,
-            self.checkpoint.layout,
+            self.checkpoint.store,
         )
         for listener in self.listeners:
             listener(epoch)
         reach(AFTER_CALLBACK, manifest.epoch)
-        write_file(self.checkpoint.layout.run / "told", f"{manifest.epoch}".encode(), durable=False)
+        store = self.checkpoint.store
+        store.write(store.layout.run / "told", f"{manifest.epoch}".encode())
 
 
 class _Clock:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import shutil
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
@@ -18,10 +17,12 @@ from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.bringing import bringer_for
 from whorl.hosts.spark.deployment import Deployment
 from whorl.hosts.spark.lanes import Frame, gather, lanes_of, match_inputs
-from whorl.hosts.spark.layout import Layout, new_token, temporary_folder
+from whorl.hosts.spark.layout import new_token
+from whorl.hosts.spark.opening import discard, temporary_store
 from whorl.hosts.spark.program import GivenProgram
 from whorl.hosts.spark.protocol import Brought
 from whorl.hosts.spark.session import check_session
+from whorl.hosts.spark.store import Store
 from whorl.hosts.spark.view_files import column_names
 from whorl.hosts.spark.view_frames import read_changes
 from whorl.model.delta import Change
@@ -45,34 +46,34 @@ def evaluate_frames(
     matched, types = match_inputs(inputs, program.compile, program.names, event_time)
     # Nothing will change, so nothing is kept for changes, unless somebody asks for it.
     plan = lower_plan(program.compile(types), "recompute" if strategy == "auto" else strategy, "auto")
-    layout = Layout(temporary_folder(folder))
-    atexit.register(shutil.rmtree, layout.folder, ignore_errors=True)
+    store = temporary_store(spark, folder)
+    layout = store.layout
+    atexit.register(discard, store)
     count = context.defaultParallelism if partitions is None else partitions
-    deployment = Deployment(context, layout, uuid4().hex, count, limits, "files")
+    deployment = Deployment(context, store, uuid4().hex, count, limits, "files")
     deployment.use(plan)
     token = new_token(1)
     if matched:
         frame = gather(matched)
-        arriving = bringer_for(frame, lanes_of(matched, plan), layout).bring(frame, 1, None)
+        arriving = bringer_for(frame, lanes_of(matched, plan), store).bring(frame, 1, None)
         stepped = deployment.step_with(arriving, token, None, facts=True)
-        check_misfits(stepped.brought, layout)
+        check_misfits(stepped.brought, store)
     else:
         deployment.log(token, None, [Change(fact.relation, fact.row, 1) for fact in plan.logical.program.facts], ())
         stepped = deployment.step(token, None)
     for view in stepped.changed:
-        target = layout.epoch_changes(view, 1)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        (layout.staging / token / view).replace(target)
+        store.move(layout.staging / token / view, layout.epoch_changes(view, 1))
     outputs = plan.logical.outputs
-    return {each.name: read_changes(spark, layout, each, 0, 1).select(*column_names(each)) for each in outputs}
+    return {each.name: read_changes(spark, store, each, 0, 1).select(*column_names(each)) for each in outputs}
 
 
-def check_misfits(brought: Brought, layout: Layout) -> None:
+def check_misfits(brought: Brought, store: Store) -> None:
     """Raise if a row did not fit, with the first reason."""
     if not brought.misfits:
         return
     name = next(iter(brought.misfits))
-    first = next(iter(sorted(layout.quarantine(1).glob(f"{name}-*.jsonl")))).read_text(encoding="utf-8")
-    told = json.loads(first.splitlines()[0])
+    folder = store.layout.quarantine(1)
+    first = next(each for each in store.names(folder) if each.startswith(f"{name}-"))
+    told = json.loads(store.read(folder / first).splitlines()[0])
     facts = {"name": name, "count": brought.misfits[name], "reason": told["reason"], "row": told["row"]}
     raise UserError("E809", None, **facts)

@@ -6,7 +6,6 @@ one that all machines share, it is a temporary folder of this machine, which goe
 
 from __future__ import annotations
 
-import shutil
 import weakref
 from collections.abc import Callable
 from os import PathLike
@@ -15,7 +14,8 @@ from typing import Any
 from uuid import uuid4
 
 from whorl.hosts.spark.deployment import Deployment
-from whorl.hosts.spark.layout import Layout, new_token, temporary_folder
+from whorl.hosts.spark.layout import new_token
+from whorl.hosts.spark.opening import discard, temporary_store
 from whorl.hosts.spark.rebuilding import Mirror
 from whorl.hosts.spark.session import check_session
 from whorl.kernel.partition import Partition
@@ -44,7 +44,7 @@ class SparkHost:
         folder: str | PathLike[str] | None = None,
     ) -> None:
         """Say where: ``partitions`` are as many as Spark has cores, unless given; ``folder`` is one that all share."""
-        self._context = check_session(spark)
+        self._spark, self._context = spark, check_session(spark)
         self._partitions = self._context.defaultParallelism if partitions is None else partitions
         self._strategy = strategy
         self._placement = placement
@@ -52,9 +52,8 @@ class SparkHost:
 
     def __call__(self, compile_plan: Compile, limits: Limits) -> SparkPartitions:
         """Start a program."""
-        deployment = Deployment(
-            self._context, Layout(temporary_folder(self._folder)), uuid4().hex, self._partitions, limits
-        )
+        store = temporary_store(self._spark, self._folder)
+        deployment = Deployment(self._context, store, uuid4().hex, self._partitions, limits)
         return SparkPartitions(compile_plan, lambda plan: lower_plan(plan, self._strategy, self._placement), deployment)
 
 
@@ -69,7 +68,7 @@ class SparkPartitions:
         self._deployment = deployment
         self._mirror = Mirror()
         deployment.use(self._lower(self._intake.plan))
-        weakref.finalize(self, shutil.rmtree, deployment.layout.folder, ignore_errors=True)
+        weakref.finalize(self, discard, deployment.store)
 
     @property
     def plan(self) -> LogicalPlan:
@@ -89,7 +88,8 @@ class SparkPartitions:
     def partitions(self) -> tuple[Partition, ...]:
         """The state, for questions about it: one partition of this process, which reads what the workers have read."""
         deployment = self._deployment
-        return (self._mirror.at(deployment.written, deployment.plan, deployment.limits),)
+        plan, limits = deployment.plan, deployment.limits
+        return (deployment.reading(deployment.written, lambda written: self._mirror.at(written, plan, limits)),)
 
     def commit(self, epoch: Epoch) -> EpochReport:
         """Apply one epoch; on an error nothing of it is kept, in no partition."""

@@ -19,38 +19,12 @@ files of a name that nobody asks for again.
 
 from __future__ import annotations
 
-import re
-import tempfile
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
 from pathlib import Path
 from uuid import uuid4
 
-from whorl.diagnostics.errors import UserError
-
-_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+", re.IGNORECASE)
 START = "start"  # the token of the state before the first epoch
-
-
-def folder_of(given: str | PathLike[str]) -> Path:
-    """Return a folder that was given as a path, or as an address of a file; raise if it is another store's."""
-    address = _ADDRESS.match(fspath(given))
-    if address is None:
-        return Path(given)
-    if address[1].lower() != "file":
-        raise UserError("E828", None, path=given)
-    return Path("/" + fspath(given)[address.end() :])
-
-
-def temporary_folder(within: str | PathLike[str] | None) -> Path:
-    """Make a folder for the life of a session; by default where this machine keeps such."""
-    place = None if within is None else folder_of(within)
-    try:
-        return Path(tempfile.mkdtemp(prefix="whorl-", dir=place))
-    except OSError as error:
-        raise UserError(
-            "E820", None, path=place or tempfile.gettempdir(), reason=error.strerror or str(error)
-        ) from None
 
 
 def new_token(epoch: int) -> str:
@@ -63,11 +37,39 @@ def epoch_of(token: str) -> int:
     return 0 if token == START else int(token.rpartition("-")[0])
 
 
+class Lacking(Exception):
+    """Names of files that this machine has not got. No fault: whoever reads is given them, and reads again."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(*names)
+        self.names = tuple(names)
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The paths under one folder."""
+    """The paths under one folder.
+
+    If machines do not share it, each writes to a folder of its own, and has what came from the store in ``fetched``;
+    ``absent`` are names that the store has not got either.
+    """
 
     folder: Path
+    fetched: Path | None = None
+    absent: Collection[str] = ()
+
+    def have(self, *paths: Path) -> list[Path]:
+        """Return where this machine reads some files or folders; raise if it must be given some of them first."""
+        if self.fetched is None:
+            return list(paths)
+        names = [self.name(path) for path in paths]
+        lacking = [each for each in names if each not in self.absent and not (self.fetched / each).exists()]
+        if lacking:
+            raise Lacking(lacking)
+        return [self.fetched / each for each in names]
+
+    def name(self, path: Path) -> str:
+        """Return what a path is called in the store."""
+        return path.relative_to(self.folder).as_posix()
 
     @property
     def identity(self) -> Path:
@@ -157,3 +159,23 @@ class Layout:
 def part_name(number: int, ending: str) -> str:
     """Return the name of one partition's file."""
     return f"part-{number:05}.{ending}"
+
+
+# Files that travel, where machines do not share the folder
+
+
+def unit_of(name: str) -> str | None:
+    """Return the folder that a file is carried away with if it is large; None if it never is."""
+    first, *rest = name.split("/")
+    depth = {"state": 1, "log": 1, "staging": 2, "views": 2}.get(first)
+    return None if depth is None or len(rest) <= depth else "/".join((first, *rest[:depth]))
+
+
+def is_table(unit: str) -> bool:
+    """Whether a folder holds rows of a view; others hold files of any kind."""
+    return unit.startswith(("staging/", "views/"))
+
+
+def pack_of(unit: str) -> str:
+    """Return the folder where the store has the chunks of large files."""
+    return f"{unit}/pack"

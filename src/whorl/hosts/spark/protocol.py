@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from whorl.diagnostics.errors import UserError
+from whorl.hosts.spark.afar import own_layout
 from whorl.hosts.spark.layout import Layout
 from whorl.hosts.spark.shares import ShareFile
 from whorl.kernel.partition import StepResult
@@ -21,6 +22,7 @@ from whorl.model.values import Row
 
 PROPERTY = "whorl.request"
 STEP, GO_ON, ROWS, FACTS, TAKE, IDLE = "step", "go on", "rows", "facts", "take", "idle"
+TAKE_FILES = "take files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,15 @@ class Request:
     ballot: int = 0  # what partitions said before this turn, together
     quiet: bool = False  # whether nobody had anything left to send
     room: int = 0  # how often labels have been given more room
+    shared: bool = True  # whether workers reach the folder themselves
+    absent: Sequence[str] = ()  # files that the store has not got
+    wanted: Mapping[str, Sequence[str]] = field(default_factory=dict)  # files that come with the job, by partition
+    most_bytes: int = 0  # of files that go with a reply
 
     @property
     def layout(self) -> Layout:
-        """The folder."""
-        return Layout(Path(self.folder))
+        """The folder: the one that all share, or one of this machine."""
+        return Layout(Path(self.folder)) if self.shared else own_layout(self.deployment, self.absent)
 
     def to_json(self) -> str:
         """Return the request as text."""
@@ -85,8 +91,9 @@ class Origin:
 class Fed:
     """How the rows that come with a job are read.
 
-    `reader` is a file that tells their columns. They come as they are, or, if they are many, as notes on shares that
-    other tasks have written. `time` is the event time before them; `facts` says that those of the program come first.
+    `reader` names the file that tells their columns. They come as they are, or, if they are many, as notes on shares
+    that other tasks have written. `time` is the event time before them; `facts` says that those of the program come
+    first.
     """
 
     reader: str
@@ -132,4 +139,7 @@ class Reply:
     waiting: Waiting | None = None  # for others, before it can go on
     lost: bool = False  # whether it knows nothing of the epoch that it should go on with
     cramped: bool = False  # whether labels need more room than there is
+    files: Mapping[str, bytes] = field(default_factory=dict)  # for the store, which this machine does not reach
+    held: Sequence[str] = ()  # folders of such files that are too large to go with the reply
+    lacking: Sequence[str] = ()  # files that it must be given before it can answer
     error: UserError | None = None

@@ -13,9 +13,10 @@ from typing import TypeVar
 
 from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark.checkpoint import Identity, check_program, read_identity
-from whorl.hosts.spark.layout import START, Layout, epoch_of, folder_of
+from whorl.hosts.spark.layout import START, epoch_of
 from whorl.hosts.spark.manifest import last_manifest
 from whorl.hosts.spark.rebuilding import Written, rebuild
+from whorl.hosts.spark.store import PathStore, Store, folder_of
 from whorl.kernel.partition import Partition
 from whorl.logical.intake import Compile
 from whorl.model.limits import Limits
@@ -28,13 +29,13 @@ def read_state(
     folder: Path, compile_plan: Compile, limits: Limits, strategy: str = "auto", epoch: int | None = None
 ) -> Partition:
     """Return one partition with all of a checkpoint's state, as of its last epoch or an earlier one."""
-    layout = Layout(folder_of(folder).absolute())
-    if not layout.identity.exists():
+    store = PathStore(folder_of(folder).absolute())
+    if not store.exists(store.layout.identity):
         raise UserError("E819", None, path=folder)
-    found = read_identity(layout)
+    found = read_identity(store)
     plan = lower_plan(compile_plan(found.data_types), strategy)
-    check_program(layout, found, plan)
-    return steadily(lambda: _until(_last(layout, found), epoch), lambda written: rebuild(written, plan, limits))
+    check_program(store, found, plan)
+    return steadily(lambda: _until(_last(store, found), epoch), lambda written: rebuild(written, plan, limits))
 
 
 def steadily(find: Callable[[], Written], read: Callable[[Written], T]) -> T:
@@ -50,11 +51,11 @@ def steadily(find: Callable[[], Written], read: Callable[[Written], T]) -> T:
             written = newer
 
 
-def _last(layout: Layout, found: Identity) -> Written:
-    manifest = found.start(last_manifest(layout))
+def _last(store: Store, found: Identity) -> Written:
+    manifest = found.start(last_manifest(store))
     if manifest is None:
-        return Written(layout, (START,), (), None, found.partitions, found.split)
-    return found.written(layout, manifest)
+        return Written(store.layout, (START,), (), None, found.partitions, found.split)
+    return found.written(store.layout, manifest)
 
 
 def _until(written: Written, epoch: int | None) -> Written:

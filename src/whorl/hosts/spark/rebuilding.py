@@ -81,8 +81,9 @@ def _one(partitions: Sequence[Partition], number: int) -> Partition:
 
 def advance(partitions: Sequence[Partition], written: Written, tokens: Sequence[str]) -> None:
     """Apply what the log has of some epochs."""
+    written.layout.have(*map(written.layout.entry, tokens))
     for token in tokens:
-        time, batches = read_share(written.layout.entry(token), *range(written.partitions))
+        time, batches = read_share(written.layout, token, *range(written.partitions))
         shares = route_changes(partitions[0].plan, (), batches, partitions[0].partitions)
         works = [partial(each.prepare, (), time, shares[each.number].batches, decode=False) for each in partitions]
         if len(partitions) == 1:
@@ -118,7 +119,8 @@ def _start(
         numbers = range(partitions) if exchanging(plan, partitions) else (number,)
         return [Partition(plan, limits, number=each, partitions=partitions) for each in numbers]
     elif token in written.snapshots:
-        old = [load_base(written.layout.state(token, each), plan, limits) for each in range(written.partitions)]
+        folders = written.layout.have(*(written.layout.state(token, each) for each in range(written.partitions)))
+        old = [load_base(folder, plan, limits) for folder in folders]
         stepped, facts = old[0].stepped, gather_facts(old, written.split)
     else:
         return None
@@ -129,8 +131,8 @@ def read_facts(layout: Layout, origin: Origin) -> tuple[bool, Facts]:
     """Return the facts that partitions of another plan wrote down, and whether there was an epoch before."""
     parts: list[Facts] = []
     stepped = False
-    for number in range(origin.partitions):
-        with layout.facts(origin.token, number).open("rb") as file:
+    for path in layout.have(*(layout.facts(origin.token, number) for number in range(origin.partitions))):
+        with path.open("rb") as file:
             stepped, facts = pickle.load(file)
             parts.append(facts)
     spread = {name: parts if name in origin.split else parts[:1] for name in parts[0]}

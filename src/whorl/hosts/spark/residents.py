@@ -76,8 +76,9 @@ class Resident:
         """Apply what the history has behind the version."""
         missed = request.history[list(request.history).index(self.version) + 1 :]
         assert not missed or not exchanging(self.partition.plan, request.partitions), "it cannot follow others alone"
+        request.layout.have(*map(request.layout.entry, missed))
         for token in missed:
-            time, batches = read_share(request.layout.entry(token), self.partition.number)
+            time, batches = read_share(request.layout, token, self.partition.number)
             self.partition.prepare((), time, batches, decode=False)
             self.partition.keep()
             self.version = token
@@ -130,7 +131,7 @@ def _forget(key: tuple[str, int]) -> None:
 
 def _restore(request: Request, number: int) -> Resident:
     """Start from the newest state that is whole, and apply what came after it."""
-    plan, limits = load_plan(str(request.layout.plan(request.plan)))
+    plan, limits = _plan(request)
     if exchanging(plan, request.partitions) and len(request.history) > 1:
         written = Written(
             request.layout,
@@ -165,10 +166,16 @@ def _start(
     if token not in request.snapshots:
         return None
     try:
-        return load_partition(request.layout.state(token, number), plan, limits)
+        (folder,) = request.layout.have(request.layout.state(token, number))
+        return load_partition(folder, plan, limits)
     except UserError as error:
         reasons.append(error.detail.rstrip("."))
         return None
+
+
+def _plan(request: Request) -> tuple[PhysicalPlan, Limits]:
+    (path,) = request.layout.have(request.layout.plan(request.plan))
+    return load_plan(str(path))
 
 
 @lru_cache(maxsize=_MOST)
@@ -209,7 +216,7 @@ def take_over(request: Request, number: int) -> None:
     written = Written(
         request.layout, request.history, request.snapshots, partitions=origin.partitions, split=origin.split
     )
-    plan, limits = load_plan(str(request.layout.plan(request.plan)))
+    plan, limits = _plan(request)
     save_state(request, rebuild(written, plan, limits, number, request.partitions), request.entry)
 
 

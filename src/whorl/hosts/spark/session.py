@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from whorl.diagnostics.errors import UserError
+from whorl.hosts.spark.guarding import end_with_this_process
 
 # Each was measured to matter for jobs of a few milliseconds, or keeps a laptop's ports closed.
 SETTINGS = {
@@ -53,11 +54,13 @@ def spark_session(master: str = "local[*]", settings: Mapping[str, str] | None =
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of pyspark, about pandas, which Whorl does not need here
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
     except (Py4JError, PySparkException) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         told = next((line for line in lines if "Exception: " in line), lines[0]).partition("Exception: ")
         raise UserError("E801", None, reason=(told[2] or told[0]).rstrip(".")) from None
+    end_with_this_process(session)
+    return session
 
 
 def find_java() -> None:

@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from whorl.connectors.text import to_numpy
 from whorl.diagnostics.errors import UserError
-from whorl.hosts.spark.files import checksum, write_file
+from whorl.hosts.spark.files import checksum
+from whorl.hosts.spark.layout import Layout
 from whorl.model.batch import Batch, Values
 from whorl.model.types import Type
 from whorl.model.values import Term, Value
@@ -129,10 +130,8 @@ class Entry:
     inside: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)  # start, bytes, checksum
 
 
-def write_entry(
-    path: Path, time: int | None, shares: Mapping[str, bytes], files: Sequence[ShareFile], *, durable: bool
-) -> None:
-    """Write the entry of an epoch."""
+def encode_entry(time: int | None, shares: Mapping[str, bytes], files: Sequence[ShareFile]) -> bytes:
+    """Return the entry of an epoch."""
     inside: dict[str, tuple[int, int, int]] = {}
     start = 0
     for owner, content in shares.items():
@@ -141,28 +140,32 @@ def write_entry(
     named = [[each.owner, each.name, each.size, each.checksum] for each in files]
     header = json.dumps({"time": time, "inside": inside, "files": named}).encode()
     sealed = b"%08x " % checksum(header)
-    write_file(path, _MAGIC + sealed + header + b"\n" + b"".join(shares.values()), durable=durable)
+    return _MAGIC + sealed + header + b"\n" + b"".join(shares.values())
 
 
-def read_share(path: Path, *numbers: int) -> tuple[int | None, list[Batch]]:
+def read_share(layout: Layout, token: str, *numbers: int) -> tuple[int | None, list[Batch]]:
     """Return the event time of an epoch, and the batches of some partitions; raise if anything is damaged."""
+    (path,) = layout.have(layout.entry(token))
     content = _read(path)
     entry, start = _read_header(path, content)
+    owners = (ALL, *map(str, numbers))
+    layout.have(*(layout.shares(token) / each.name for each in entry.files if each.owner in owners))
     batches: list[Batch] = []
-    for owner in (ALL, *map(str, numbers)):
+    for owner in owners:
         if owner in entry.inside:
             offset, size, wanted = entry.inside[owner]
             batches += _checked(path, content[start + offset : start + offset + size], (size, wanted))
-        batches += read_files(path.with_suffix(""), entry.files, owner)
+        batches += read_files(layout, token, entry.files, owner)
     return entry.time, batches
 
 
-def read_files(folder: Path, files: Sequence[ShareFile], owner: str) -> list[Batch]:
+def read_files(layout: Layout, token: str, files: Sequence[ShareFile], owner: str) -> list[Batch]:
     """Return the batches of one owner that stand in files of their own; raise if one is damaged."""
     found: list[Batch] = []
     for each in files:
         if each.owner == owner:
-            found += _checked(folder / each.name, _read(folder / each.name), (each.size, each.checksum))
+            (path,) = layout.have(layout.shares(token) / each.name)
+            found += _checked(path, _read(path), (each.size, each.checksum))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from os import PathLike
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
@@ -17,7 +17,9 @@ from whorl.hosts.spark.checkpoint import open_checkpoint
 from whorl.hosts.spark.deployment import Deployment
 from whorl.hosts.spark.epochs import Epochs, Listener
 from whorl.hosts.spark.lanes import Frame, gather, lanes_of, match_inputs
+from whorl.hosts.spark.opening import open_store
 from whorl.hosts.spark.program import GivenProgram
+from whorl.hosts.spark.progress import observe
 from whorl.hosts.spark.session import check_session
 from whorl.hosts.spark.view_frames import find_output, read_snapshot, stream_changes
 from whorl.logical.plan import LogicalPlan
@@ -32,7 +34,7 @@ Query = TypeVar("Query", bound="StreamQuery")
 class StreamOptions:
     """How a streaming query runs."""
 
-    checkpoint: Path
+    checkpoint: str | PathLike[str]
     strategy: str = "auto"
     limits: Limits = field(default_factory=Limits)
     partitions: int | None = None
@@ -60,11 +62,12 @@ def start_stream(
     if not any(streaming):
         raise UserError("E808")
     plan = lower_plan(program.compile(types), options.strategy, "auto")
-    checkpoint = open_checkpoint(options.checkpoint, plan, types, options.partitions, context.defaultParallelism)
+    store = open_store(spark, options.checkpoint)
+    checkpoint = open_checkpoint(store, plan, types, options.partitions, context.defaultParallelism)
     try:
         deployment = Deployment(
             context,
-            checkpoint.layout,
+            store,
             checkpoint.identity,
             checkpoint.partitions,
             options.limits,
@@ -75,11 +78,11 @@ def start_stream(
         checkpoint = checkpoint.fit(deployment)
         lanes = lanes_of(matched, plan)
         live = gather(matched, lambda each: bool(each.frame.isStreaming))
-        bringer = bringer_for(live, lanes, checkpoint.layout)
+        bringer = bringer_for(live, lanes, store)
         epochs = Epochs(spark, checkpoint, deployment, bringer, options.listeners, options.snapshot_every)
         if not all(streaming):
             still = gather(matched, lambda each: not each.frame.isStreaming)
-            epochs.take(still, None, bringer_for(still, lanes, checkpoint.layout))
+            epochs.take(still, None, bringer_for(still, lanes, store))
         return make(spark, epochs, live, options)
     except BaseException:
         checkpoint.release()
@@ -93,9 +96,11 @@ class StreamQuery:
         self._spark = spark
         self._epochs = epochs
         self._failure: BaseException | None = None
-        source = epochs.checkpoint.layout.source
+        self._progress = observe(spark, frame)
+        store = epochs.checkpoint.store
+        source = store.address(store.layout.source)
         try:
-            writer = frame.writeStream.foreachBatch(self._take).option("checkpointLocation", str(source))
+            writer = self._progress.frame.writeStream.foreachBatch(self._take).option("checkpointLocation", source)
             writer = writer.queryName(options.name) if options.name else writer
             writer = writer.trigger(**options.trigger) if options.trigger else writer
             self.spark_query = writer.start()
@@ -104,7 +109,8 @@ class StreamQuery:
 
     def _take(self, frame: Frame, batch: int) -> None:
         try:
-            self._epochs.take(frame, batch)
+            if self._epochs.take(frame, batch) and self._epochs.last and self._epochs.report:
+                self._progress.tell(self._epochs.last, self._epochs.report)
         except BaseException as error:
             self._failure = error
             raise
@@ -113,12 +119,12 @@ class StreamQuery:
 
     def changes(self, view: str) -> Frame:
         """Return the changes of a view that count, as a frame that streams: its columns, `_epoch` and `_op`."""
-        return stream_changes(self._spark, self._epochs.checkpoint.layout, find_output(self.plan, view))
+        return stream_changes(self._spark, self._epochs.checkpoint.store, find_output(self.plan, view))
 
     def snapshot(self, view: str) -> Frame:
         """Return the rows of a view as of the last epoch that counts."""
-        layout, last = self._epochs.checkpoint.layout, self._epochs.last
-        return read_snapshot(self._spark, layout, find_output(self.plan, view), last)
+        store, last = self._epochs.checkpoint.store, self._epochs.last
+        return read_snapshot(self._spark, store, find_output(self.plan, view), last)
 
     @property
     def plan(self) -> LogicalPlan:

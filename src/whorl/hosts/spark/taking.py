@@ -50,6 +50,12 @@ def load_reader(path: str) -> Reader:
     return found
 
 
+def _reader(request: Request) -> Reader:
+    assert request.fed is not None, "rows come with the job"
+    (path,) = request.layout.have(request.layout.reader(request.fed.reader))
+    return load_reader(str(path))
+
+
 def current_request() -> Request:
     """Return the request of the job that this task belongs to."""
     context = TaskContext.get()
@@ -74,16 +80,32 @@ def take_in(
     own: list[Batch] = []
     for owner in (ALL, str(number)):
         own += split.get(owner, ())
-        own += read_files(request.layout.shares(request.entry), brought.files, owner)
+        own += read_files(request.layout, request.entry, brought.files, owner)
     told = (ALL, "0") if number == 0 else (str(number),)
     shares = {owner: encode_batches(split[owner]) for owner in told if owner in split}
-    time = latest(brought.time, request.fed.time)
-    return own, replace(brought, shares=shares, time=time)
+    brought = replace(brought, shares=shares, time=latest(brought.time, request.fed.time))
+    return own, brought if request.shared else _apart(request, brought)
+
+
+def _apart(request: Request, brought: Brought) -> Brought:
+    """Write large shares to files of their own: these need not pass through the driver."""
+    files: list[ShareFile] = []
+    for owner, content in brought.shares.items():
+        if len(content) > request.most_bytes:
+            files.append(_write_share(request, f"all-{owner}.share", owner, content))
+    large = {each.owner for each in files}
+    small = {owner: content for owner, content in brought.shares.items() if owner not in large}
+    return replace(brought, shares=small, files=[*brought.files, *files])
+
+
+def _write_share(request: Request, name: str, owner: str, content: bytes) -> ShareFile:
+    write_file(request.layout.shares(request.entry) / name, content, durable=request.durable)
+    return ShareFile(owner, name, len(content), checksum(content))
 
 
 def _read_rows(request: Request, number: int, contents: Sequence[bytes]) -> tuple[Brought, list[Batch]]:
     assert request.fed is not None, "rows come with the job"
-    reader, arrived = load_reader(request.fed.reader), Arrived()
+    reader, arrived = _reader(request), Arrived()
     for content in contents:
         arrived.add(reader.read(content))
     if number == 0:
@@ -115,17 +137,15 @@ def route_rows(contents: Iterable[bytes]) -> Iterator[Brought]:
     request, context = current_request(), TaskContext.get()
     assert request.fed is not None, "rows come with the job"
     assert context is not None, "runs in a task"
-    reader, arrived = load_reader(request.fed.reader), Arrived()
+    reader, arrived = _reader(request), Arrived()
     for content in contents:
         arrived.add(reader.read(content))
     source = f"from-{context.partitionId():05}"
     set_aside(request.layout, epoch_of(request.entry), source, arrived, durable=request.durable)
     files: list[ShareFile] = []
     for owner, own in split_batches(arrived.batches, reader.places(), request.partitions).items():
-        content = encode_batches(own)
         name = f"{source}-{owner}.{context.taskAttemptId()}.share"
-        write_file(request.layout.shares(request.entry) / name, content, durable=request.durable)
-        files.append(ShareFile(owner, name, len(content), checksum(content)))
+        files.append(_write_share(request, name, owner, encode_batches(own)))
     yield Brought({}, files, arrived.rows, arrived.time, {name: len(own) for name, own in arrived.misfits.items()})
 
 

@@ -8,7 +8,7 @@ that is new knows nothing of the epoch and says so, and then all begin it again.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -41,10 +41,9 @@ def begin(request: Request, partition: Partition, work: Callable[[], StepResult]
     return turns, _after(request, turns, turns.task.start(), partition.number)
 
 
-def go_on(request: Request, turns: Turns, number: int) -> Waiting | StepResult:
+def go_on(request: Request, turns: Turns, letters: Sequence[Letter], number: int) -> Waiting | StepResult:
     """Go on with a step after others have sent their letters; return what it waits for now, or gave."""
     assert request.turn == turns.turn + 1, "partitions go through the same turns"
-    letters = [] if request.quiet else _read(request, turns.turn, number)
     answer: object = (letters, request.ballot) if turns.for_all else None if request.quiet else letters
     turns.turn = request.turn
     return _after(request, turns, turns.task.resume(answer), number)
@@ -70,8 +69,10 @@ def _after(request: Request, turns: Turns, event: Event[StepResult], number: int
     return Waiting(turns.for_all, ballot, tuple(shipped.values()))
 
 
-def _read(request: Request, turn: int, number: int) -> list[Letter]:
+def read_letters(request: Request, turns: Turns, number: int) -> list[Letter]:
     """Return the letters of a turn for one partition, in the order of their senders."""
+    if request.quiet:
+        return []
     folder = request.layout.letters(request.entry, request.attempt)
-    paths = [folder / f"{turn}-{sender}-{number}" for sender in range(request.partitions)]
+    paths = request.layout.have(*(folder / f"{turns.turn}-{sender}-{number}" for sender in range(request.partitions)))
     return [letter for path in paths if path.exists() for letter in pickle.loads(path.read_bytes())]

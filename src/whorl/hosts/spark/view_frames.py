@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
@@ -11,8 +10,9 @@ from pyspark.sql import types as spark_types
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.names import suggest
 from whorl.hosts.spark.lanes import Frame
-from whorl.hosts.spark.layout import Layout, epoch_of
+from whorl.hosts.spark.layout import epoch_of
 from whorl.hosts.spark.manifest import Manifest
+from whorl.hosts.spark.store import Store
 from whorl.hosts.spark.view_files import EPOCH, OPERATION, column_names
 from whorl.logical.plan import LogicalPlan, Output
 from whorl.model.types import Type
@@ -47,37 +47,33 @@ def view_schema(output: Output, *, changes: bool) -> Any:
     return spark_types.StructType(fields)
 
 
-def read_rows(spark: Any, folder: Path, output: Output) -> Frame:
-    """Return the rows of a view that files hold."""
-    return spark.read.schema(view_schema(output, changes=False)).parquet(str(folder)).select(*column_names(output))
-
-
-def stream_changes(spark: Any, layout: Layout, output: Output) -> Frame:
+def stream_changes(spark: Any, store: Store, output: Output) -> Frame:
     """Return the changes of epochs that count, as a frame that streams."""
-    folder = layout.changes(output.name)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = store.layout.changes(output.name)
+    store.make(folder)
     reader = spark.readStream.schema(view_schema(output, changes=True)).option("recursiveFileLookup", "true")
-    return reader.parquet(str(folder))
+    return reader.parquet(store.address(folder))
 
 
-def read_changes(spark: Any, layout: Layout, output: Output, after: int, until: int) -> Frame:
+def read_changes(spark: Any, store: Store, output: Output, after: int, until: int) -> Frame:
     """Return the changes of epochs that count: those behind ``after``, up to ``until``."""
     schema = view_schema(output, changes=True)
-    folder = layout.changes(output.name)
-    folders = sorted(folder.iterdir()) if folder.is_dir() else []
-    wanted = [str(path) for path in folders if after < int(path.name.removeprefix("epoch-")) <= until]
+    folder = store.layout.changes(output.name)
+    names = [name for name in store.names(folder) if after < int(name.removeprefix("epoch-")) <= until]
+    wanted = [store.address(folder / name) for name in names]
     return spark.read.schema(schema).parquet(*wanted) if wanted else spark.createDataFrame([], schema)
 
 
-def read_snapshot(spark: Any, layout: Layout, output: Output, last: Manifest | None) -> Frame:
+def read_snapshot(spark: Any, store: Store, output: Output, last: Manifest | None) -> Frame:
     """Return the rows of a view as of the last epoch that counts: those saved last, and what changed since."""
     epoch = 0 if last is None else last.epoch
     saved = last.snapshots[-1] if last is not None and last.snapshots else None
-    changed = read_changes(spark, layout, output, 0 if saved is None else epoch_of(saved), epoch)
+    changed = read_changes(spark, store, output, 0 if saved is None else epoch_of(saved), epoch)
     weight = F.when(F.col(OPERATION) == "+", 1).otherwise(-1).alias("_weight")
     names = column_names(output)
     weighed = changed.select(*names, weight)
     if saved is not None:
-        rows = spark.read.schema(view_schema(output, changes=False)).parquet(str(layout.saved_view(saved, output.name)))
+        folder = store.address(store.layout.saved_view(saved, output.name))
+        rows = spark.read.schema(view_schema(output, changes=False)).parquet(folder)
         weighed = weighed.unionByName(rows.select(*names, F.lit(1).alias("_weight")))
     return weighed.groupBy(*names).agg(F.sum("_weight").alias("_weight")).where("_weight > 0").select(*names)

@@ -1,0 +1,80 @@
+"""What an epoch did and cost, in Spark's own progress of the micro-batch, for listeners that Spark calls.
+
+A frame can be observed: aggregates over its rows come with the progress, as `observedMetrics`. Whorl's frame has some,
+over columns that no row fills and no task carries further. When the epoch counts, the driver adds one row with the
+figures to these aggregates, before Spark reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from whorl.hosts.spark.lanes import Frame
+from whorl.hosts.spark.manifest import Manifest
+from whorl.model.report import EpochReport
+
+NAME = "whorl"
+_WHOLE = ("epoch", "rows", "inserted", "deleted", "quarantined", "derivations", "rounds", "probes", "stateBytes")
+_BROKEN = ("seconds",)
+_NODE = "CollectMetrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The figures of a frame that is observed; they stand behind its own columns."""
+
+    spark: Any
+    frame: Frame
+    columns: int
+
+    def tell(self, last: Manifest, report: EpochReport) -> None:
+        """Add the figures of an epoch to the progress of the micro-batch that this thread is in."""
+        figures = figures_of(last, report)
+        try:
+            self._add(figures)
+        except (Py4JError, AttributeError):  # Spark keeps its plans otherwise; the epoch counts all the same
+            return
+
+    def _add(self, figures: Mapping[str, int | float]) -> None:
+        context = self.spark.sparkContext
+        query = self.spark._jsparkSession.streams().get(context.getLocalProperty("sql.streaming.queryId"))
+        node = query.streamingQuery().lastExecution().executedPlan()
+        while str(node.nodeName()) != _NODE:
+            node = node.children().head()
+        jvm = context._jvm
+        empty = context._gateway.new_array(jvm.java.lang.Object, self.columns + len(figures))
+        row = jvm.org.apache.spark.sql.catalyst.expressions.GenericInternalRow(empty)
+        for at, name in enumerate((*_WHOLE, *_BROKEN), self.columns):
+            (row.setLong if name in _WHOLE else row.setDouble)(at, figures[name])
+        node.accumulator().add(row)
+
+
+def observe(spark: Any, frame: Frame) -> Progress:
+    """Return a frame whose progress has room for the figures of an epoch."""
+    names = frame.columns
+    kinds = [*((name, "bigint") for name in _WHOLE), *((name, "double") for name in _BROKEN)]
+    room = [F.lit(None).cast(kind).alias(f"{NAME}.{name}") for name, kind in kinds]
+    figures = [F.max(f"`{NAME}.{name}`").alias(name) for name, _kind in kinds]
+    return Progress(spark, frame.select("*", *room).observe(NAME, *figures).select(*names), len(names))
+
+
+def figures_of(last: Manifest, report: EpochReport) -> dict[str, int | float]:
+    """Return what an epoch did and cost, as numbers."""
+    work = report.work
+    return {
+        "epoch": last.epoch,
+        "rows": last.rows,
+        "inserted": sum(inserted for inserted, _deleted in last.views.values()),
+        "deleted": sum(deleted for _inserted, deleted in last.views.values()),
+        "quarantined": sum(last.misfits.values()),
+        "derivations": 0 if work is None else work.derivations,
+        "rounds": 0 if work is None else work.rounds,
+        "probes": 0 if work is None else work.probes,
+        "stateBytes": report.state_bytes or 0,
+        "seconds": report.seconds,
+    }
