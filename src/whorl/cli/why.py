@@ -36,7 +36,6 @@ from whorl.views.vanished import Vanished, explain_vanished, is_there
 
 FORMATS = ("text", "json", "dot", "svg")
 _NOT_THERE = "Ask with --not why."
-_NO_EPOCH = -1
 _STILL_THERE = "Leave out --gone to see why."
 After = Callable[[InProcess, int], None]  # called with the number of each epoch that was taken
 
@@ -114,8 +113,10 @@ def explain_asked(options: WhyOptions) -> None:
         return _read_checkpoint(options.checkpoint, compile_plan, options, epoch)
 
     if options.question == "gone":
-        stored = options.checkpoint is not None
-        vanished = _look_back(read, asked, options) if stored else _find_vanished(bring_to, asked, options.epoch)
+        if options.checkpoint is not None:
+            vanished = _look_back(options.checkpoint, read, asked, options.epoch)
+        else:
+            vanished = _find_vanished(bring_to, asked, options.epoch)
         _write(_answer_text(vanished, options), options.output)
         return
     if options.checkpoint is not None:
@@ -148,13 +149,14 @@ def _find_vanished(
     return explain_vanished(bring_to(before, pass_by), bring_to(number, pass_by), asked, number, time)
 
 
-def _look_back(read: Callable[[int], Partition], asked: Asked, options: WhyOptions) -> Vanished:
+def _look_back(folder: Path, read: Callable[[int], Partition], asked: Asked, epoch: int | None) -> Vanished:
     """Go back through the epochs that a checkpoint keeps, to the last that took a row away."""
-    first, last = _kept(read)
-    after = read(last if options.epoch is None else options.epoch)
+    first, last = _kept_epochs(folder)
+    start = last if epoch is None else epoch
+    after = read(start)
     if is_there([after], asked):
         raise UserError("E648", None, row=asked, hint=_STILL_THERE)
-    for number in reversed(range(first, last if options.epoch is None else options.epoch)):
+    for number in reversed(range(first, start)):
         before = read(number)
         if is_there([before], asked):
             return explain_vanished([before], [after], asked, number + 1, after.state.now)
@@ -162,15 +164,12 @@ def _look_back(read: Callable[[int], Partition], asked: Asked, options: WhyOptio
     raise UserError("E656", None, row=asked, first=first, last=last)
 
 
-def _kept(read: Callable[[int], Partition]) -> tuple[int, int]:
-    """Return the first and the last epoch that a checkpoint keeps: what is said of one that no checkpoint has."""
+def _kept_epochs(folder: Path) -> tuple[int, int]:
     try:
-        read(_NO_EPOCH)
-    except UserError as refused:
-        if refused.code != "E827":
-            raise
-        return int(str(refused.facts["first"])), int(str(refused.facts["last"]))
-    raise AssertionError
+        from whorl.hosts.spark.reading import kept_epochs
+    except ModuleNotFoundError:
+        raise UserError("E800", None, name="stream") from None
+    return kept_epochs(folder)
 
 
 def _read_checkpoint(folder: Path, compile_plan: Compile, options: WhyOptions, epoch: int | None) -> Partition:

@@ -29,13 +29,23 @@ def read_state(
     folder: Path, compile_plan: Compile, limits: Limits, strategy: str = "auto", epoch: int | None = None
 ) -> Partition:
     """Return one partition with all of a checkpoint's state, as of its last epoch or an earlier one."""
-    store = PathStore(folder_of(folder).absolute())
-    if not store.exists(store.layout.identity):
-        raise UserError("E819", None, path=folder)
-    found = read_identity(store)
+    store, found = _open(folder)
     plan = lower_plan(compile_plan(found.data_types), strategy)
     check_program(store, found, plan)
     return steadily(lambda: _until(_last(store, found), epoch), lambda written: rebuild(written, plan, limits))
+
+
+def kept_epochs(folder: Path) -> tuple[int, int]:
+    """Return the first and the last epoch of which a checkpoint has the state; 0 is before the first of all."""
+    history = _last(*_open(folder)).history
+    return epoch_of(history[0]), epoch_of(history[-1])
+
+
+def _open(folder: Path) -> tuple[Store, Identity]:
+    store = PathStore(folder_of(folder).absolute())
+    if not store.exists(store.layout.identity):
+        raise UserError("E819", None, path=folder)
+    return store, read_identity(store)
 
 
 def steadily(find: Callable[[], Written], read: Callable[[Written], T]) -> T:
