@@ -51,7 +51,7 @@ def run_suite(suite: Suite, only: Sequence[str], options: Options, folder: Path)
         console.print(note)
     if options.quick:
         console.print("A quick run has small data: it shows that everything works. Its figures mean nothing.")
-    else:
+    elif verdicts:
         console.print(_target_table(verdicts))
     console.print(f"All measurements together took {spent_seconds():,.0f} s of CPU time.")
     console.print(f"wrote {folder / 'results.json'} and {folder / 'results.svg'}")
