@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions
 
 import whorl
 from tests.spark.feeding import EPOCHS, REACH, Feed, Rows, check, links, reference, replay, rows_of
@@ -178,6 +179,24 @@ def test_the_console_shows_epochs(spark: Any, tmp_path: Path, capsys: pytest.Cap
     shown = capsys.readouterr().out
     assert shown.startswith("@1\nreachable: +1 -0\n")
     assert "|a  |b  |1     |+  |" in shown
+
+
+def test_changes_as_catalogs_tell_them(spark: Any, tmp_path: Path) -> None:
+    """Rows of the form that `readStream.changes` has; no catalog that Spark brings makes them."""
+    feed = Feed(tmp_path / "in", ("x", "y", "_change_type", "_commit_version"))
+    found = feed.frame(spark, "x string, y string, _change_type string, _commit_version bigint")
+    gone = functions.col("_change_type").isin("delete", "update_preimage")
+    changes = found.withColumn("op", functions.when(gone, "-").otherwise("+"))
+    frame = changes.drop("_change_type", "_commit_version")
+    query = whorl.stream(spark, REACH, {"link": frame}, checkpoint=tmp_path / "ckpt", partitions=2)
+    try:
+        feed.put([("a", "b", "insert", 1), ("b", "c", "insert", 1)])
+        query.processAllAvailable()
+        feed.put([("b", "c", "update_preimage", 2), ("b", "d", "update_postimage", 2), ("a", "b", "delete", 3)])
+        query.processAllAvailable()
+        assert rows_of(query.snapshot("reachable")) == {("b", "d")}
+    finally:
+        query.stop()
 
 
 def test_links_of_the_feed() -> None:
