@@ -160,13 +160,13 @@ def test_diagrams_of_a_letter_share_nodes(sums: list[Lists]) -> None:
             factors = [sender.inputs(np.array([name])) for name in sorted(names)]
             sender.offer("r", np.array([row]), sender.together(factors, 1))
     rows = np.array([row for row, alternatives in enumerate(sums) if alternatives], np.int64)
-    arrived = receiver.decode(3, sender.encode(1, sender.ship("r", rows)), len(rows))
+    arrived = receiver.decode(3, sender.encode(1, sender.ship("r", "copy", rows)), len(rows))
     receiver.offer("r", rows, arrived)
     for row in rows.tolist():
         nodes = sender.diagrams.dump([sender.label("r", row)])
         assert receiver.diagrams.load(*nodes) == [receiver.label("r", row)]
     for row in rows[:1].tolist():
-        once, thrice = (sender.encode(1, sender.ship("r", np.array([row] * count))) for count in (1, 3))
+        once, thrice = (sender.encode(1, sender.ship("r", "copy", np.array([row] * count))) for count in (1, 3))
         assert len(thrice) == len(once) + 2
 
 

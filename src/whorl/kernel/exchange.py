@@ -98,11 +98,11 @@ class Alone:
 class Labelling(Protocol):
     """A strategy whose labels are no numbers, and travel as bytes. Only it knows what a batch of them is, hence Any."""
 
-    def waiting(self, name: str, numbers: Ints) -> tuple[Ints, Ints]:
-        """Tell which rows other partitions have to know of, and of which they know less than there is."""
+    def waiting(self, channel: Channel, numbers: Ints) -> tuple[Ints, Ints]:
+        """Tell which rows the other side has to know of, and of which it knows less than there is."""
 
-    def ship(self, name: str, numbers: Ints) -> Any:
-        """Return the labels of rows, which other partitions are told from now on."""
+    def ship(self, channel: Channel, numbers: Ints) -> Any:
+        """Return the labels of rows, which the other side is told from now on."""
 
     def encode(self, receiver: int, labels: Any) -> bytes:
         """Return labels as bytes for another partition, which gets them in this order."""
@@ -225,19 +225,19 @@ class Exchange:
         elif growing:
             numbers = self._to_tell(sender, self.labelling)
             if len(numbers):
-                yield numbers, 1, self.labelling.ship(sender.channel.source, numbers)
+                yield numbers, 1, self.labelling.ship(sender.channel, numbers)
 
     def _to_tell(self, sender: Sender, labelling: Labelling) -> Ints:
         """Return the rows to tell of: those that others do not know, and those of which more is known if it is time."""
         assert self.port is not None
-        name, buffer, bounds = sender.channel.source, sender.buffer, self._plan.batching
+        channel, buffer, bounds = sender.channel, sender.buffer, self._plan.batching
         numbers = sender.changed()
-        unknown, more = labelling.waiting(name, numbers[sender.source.is_alive(numbers)])
+        unknown, more = labelling.waiting(channel, numbers[sender.source.is_alive(numbers)])
         buffer.add(more, self.port.clock)
         if not buffer.full(bounds, self.port.clock):
             return unknown
         waited = buffer.empty()
-        more = labelling.waiting(name, waited[sender.source.is_alive(waited)])[1]
+        more = labelling.waiting(channel, waited[sender.source.is_alive(waited)])[1]
         return distinct(np.concatenate((unknown, more)))
 
     def announce(self, ended: frozenset[int], naming: Naming) -> frozenset[int]:

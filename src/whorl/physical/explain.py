@@ -9,6 +9,12 @@ from whorl.physical.localize import explain_channels
 from whorl.physical.plan import PhysicalPlan, PhysicalRule, PhysicalStratum
 from whorl.syntax.printer import print_expr
 
+_TOLD = {
+    "lazy": "one derivation of each row, another when that is lost",
+    "eager": "new rows at once, other derivations {}",
+    "plain": "every derivation of each row",
+}
+
 
 def explain_physical(plan: PhysicalPlan) -> str:
     """Return the plan as an indented tree."""
@@ -39,6 +45,8 @@ def _stratum(stratum: PhysicalStratum) -> Iterator[str]:
     if stratum.arms:
         others = f"or {stratum.arms[1]}, " if len(stratum.arms) > 1 else ""
         yield f"  each epoch: changes are followed, {others}or everything is derived again, whichever costs less"
+    if stratum.strategy == "absorption" and stratum.channels:
+        yield f"  to other partitions: {_TOLD[stratum.ship].format(stratum.batching)}"
     for cell in stratum.cells:
         yield f"  column {cell.column + 1} = {cell.function} of {', '.join(cell.sources)}"
     for best in stratum.best:

@@ -85,13 +85,13 @@ class EagerLabels:
 
     # To other partitions
 
-    def waiting(self, name: str, numbers: Ints) -> tuple[Ints, Ints]:
-        """Tell which rows other partitions know nothing of, and of which they know less than there is."""
-        return self._rows[name].waiting(numbers)
+    def waiting(self, name: str, copy: str, numbers: Ints) -> tuple[Ints, Ints]:
+        """Tell which rows those who have a copy know nothing of, and of which they know less than there is."""
+        return self._rows[name].waiting(copy, numbers)
 
-    def ship(self, name: str, numbers: Ints) -> Functions:
-        """Return what other partitions are told of rows from now on."""
-        return Functions(*self._rows[name].ship(numbers))
+    def ship(self, name: str, copy: str, numbers: Ints) -> Functions:
+        """Return what those who have a copy are told of rows from now on."""
+        return Functions(*self._rows[name].ship(copy, numbers))
 
     def encode(self, receiver: int, labels: Functions) -> bytes:
         """Return labels as bytes for one partition, in the order in which letters are sent to it.

@@ -44,11 +44,11 @@ class Labels(Protocol[Batch]):
     def told(self, name: str, number: int) -> Function:
         """Return what other rows were told of a row."""
 
-    def waiting(self, name: str, numbers: Ints) -> tuple[Ints, Ints]:
-        """Tell which rows other partitions have to know of, and of which they know less than there is."""
+    def waiting(self, name: str, copy: str, numbers: Ints, /) -> tuple[Ints, Ints]:
+        """Tell which rows those who have a copy have to know of, and of which they know less than there is."""
 
-    def ship(self, name: str, numbers: Ints) -> Batch:
-        """Return what other partitions are told of rows from now on."""
+    def ship(self, name: str, copy: str, numbers: Ints, /) -> Batch:
+        """Return what those who have a copy are told of rows from now on."""
 
     def encode(self, receiver: int, labels: Batch) -> bytes:
         """Return labels as bytes for one partition, in the order in which letters are sent to it."""

@@ -88,12 +88,12 @@ class LazyLabels:
 
     # To other partitions
 
-    def waiting(self, _name: str, numbers: Ints) -> tuple[Ints, Ints]:
-        """Return that other partitions have to know of every row that is to be told, and need not know more."""
+    def waiting(self, _name: str, _copy: str, numbers: Ints) -> tuple[Ints, Ints]:
+        """Return that those who have a copy have to know of every row that is to be told, and need not know more."""
         return numbers, numbers[:0]
 
-    def ship(self, name: str, numbers: Ints) -> Conjunctions:
-        """Return what other partitions are to be told of rows."""
+    def ship(self, name: str, _copy: str, numbers: Ints) -> Conjunctions:
+        """Return what those who have a copy are to be told of rows."""
         return self._rows[name].told(numbers)
 
     def encode(self, receiver: int, labels: Conjunctions) -> bytes:

@@ -25,14 +25,15 @@ class RowLabels:
         self._always = always  # whether others are told of derivations that add nothing, too
         self._labels: Objects = grown(None, 0)
         self._used: Objects = grown(None, 0)  # the variables of the label, or more
-        self._shipped: dict[int, Function] = {}  # what other partitions were told
+        # What other partitions were told, for each copy that they have.
+        self._shipped: defaultdict[str, dict[int, Function]] = defaultdict(dict)
         self._rows: defaultdict[int, set[int]] = defaultdict(set)  # those whose label may depend on a variable
         self._entries = 0  # in the sets of rows, at most
 
     @property
     def nbytes(self) -> int:
         """About what is kept beside the diagrams."""
-        return self._entries * 32 + 2 * self._labels.nbytes + 64 * len(self._shipped)
+        return self._entries * 32 + 2 * self._labels.nbytes + 64 * sum(map(len, self._shipped.values()))
 
     def label(self, number: int) -> Function:
         """Return the label of a row: false if it has none."""
@@ -98,38 +99,41 @@ class RowLabels:
                     released.append(number)
             else:
                 self._labels[number] = self._used[number] = None
-                self._shipped.pop(number, None)
+                for shipped in self._shipped.values():
+                    shipped.pop(number, None)
                 lost.append(number)
         return Losses(changed, np.array(lost, np.int64), np.array(released, np.int64))
 
     def _outdated(self, number: int, cube: Function) -> bool:
-        """Take variables out of what other partitions were told; return whether nothing is left of it."""
-        shipped = self._shipped.get(number)
-        if shipped is None:
-            return False
-        left = self._diagrams.without(shipped, cube)
-        if left.satisfiable():
-            self._shipped[number] = left
-            return False
-        del self._shipped[number]
-        return True
+        """Take variables out of what other partitions were told; return whether some have nothing left of it."""
+        outdated = False
+        for shipped in self._shipped.values():
+            if number in shipped:
+                left = self._diagrams.without(shipped[number], cube)
+                if left.satisfiable():
+                    shipped[number] = left
+                else:
+                    del shipped[number]
+                    outdated = True
+        return outdated
 
     # To other partitions
 
-    def waiting(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Tell which rows other partitions know nothing of, and of which they know less than there is."""
+    def waiting(self, copy: str, numbers: Ints) -> tuple[Ints, Ints]:
+        """Tell which rows those who have a copy know nothing of, and of which they know less than there is."""
         unknown: list[int] = []
         more: list[int] = []
+        shipped = self._shipped[copy]
         for number in numbers.tolist():
-            shipped = self._shipped.get(number)
-            if shipped is None or self._always:
+            known = shipped.get(number)
+            if known is None or self._always:
                 unknown.append(number)
-            elif shipped != self._labels[number]:
+            elif known != self._labels[number]:
                 more.append(number)
         return np.array(unknown, np.int64), np.array(more, np.int64)
 
-    def ship(self, numbers: Ints) -> tuple[list[Function], list[Used]]:
-        """Return the labels of rows, which other partitions are told from now on."""
+    def ship(self, copy: str, numbers: Ints) -> tuple[list[Function], list[Used]]:
+        """Return the labels of rows, which those who have a copy are told from now on."""
         functions, used = self.premises(numbers)
-        self._shipped.update(zip(numbers.tolist(), functions, strict=True))
+        self._shipped[copy].update(zip(numbers.tolist(), functions, strict=True))
         return functions, used

@@ -38,6 +38,7 @@ from whorl.kernel.strategies.fixpoint import Rows
 from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.stratum import Entry, Stratum
 from whorl.logical.plan import AntiJoin
+from whorl.physical.plan import Channel
 from whorl.syntax import ast
 
 _ROOM = 1 << 16  # nodes at first, for which memory is reserved
@@ -105,13 +106,13 @@ class Absorption(Rederive):
         """Return what a variable stands for, None if it came from elsewhere."""
         return self.variables.meanings.get(variable)
 
-    def waiting(self, name: str, numbers: Ints) -> tuple[Ints, Ints]:
-        """Tell which rows other partitions have to know of, and of which they know less than there is."""
-        return self._labels.waiting(name, numbers)
+    def waiting(self, channel: Channel, numbers: Ints) -> tuple[Ints, Ints]:
+        """Tell which rows the other side has to know of, and of which it knows less than there is."""
+        return self._labels.waiting(channel.source, channel.target, numbers)
 
-    def ship(self, name: str, numbers: Ints) -> Any:
-        """Return what other partitions are told of rows."""
-        return self._labels.ship(name, numbers)
+    def ship(self, channel: Channel, numbers: Ints) -> Any:
+        """Return what the other side is told of rows from now on."""
+        return self._labels.ship(channel.source, channel.target, numbers)
 
     def encode(self, receiver: int, labels: Any) -> bytes:
         """Return labels as bytes for another partition, which gets them in this order."""
