@@ -24,6 +24,7 @@ from whorl.kernel.state.owner import owner_of
 from whorl.kernel.strategies import absorption
 from whorl.kernel.strategies.absorption import Absorption
 from whorl.logical.compile import compile_program
+from whorl.model.batching import Batching
 from whorl.model.delta import Change, Epoch
 from whorl.model.limits import Limits
 from whorl.model.report import EpochReport
@@ -250,6 +251,25 @@ def test_only_a_recursion_without_a_column_to_keep_is_exchanged_by_itself() -> N
     small = "found(Y) :- link(0, Y).\nfound(Y) :- found(X), link(X, Y).\n"
     assert not lower_plan(compile_program(Source("test.dl", small)), placement="auto").exchanges
     assert "component^out -> component^in: to the owner of column 1 (X), until the fixpoint" in explain_physical(lost)
+
+
+@pytest.mark.parametrize(
+    ("ship", "told"),
+    [
+        ("lazy", "one derivation of each row, another when that is lost"),
+        (
+            "eager",
+            "new rows at once, other derivations "
+            "when 5 of them wait or they have waited 0.1 s or what was told is lost",
+        ),
+        ("plain", "every derivation of each row"),
+    ],
+)
+def test_the_plan_says_how_labels_cross(ship: str, told: str) -> None:
+    program = compile_program(Source("test.dl", REACHABLE))
+    plan = lower_plan(program, "absorption", "first", ship, Batching(rows=5))
+    assert f"  to other partitions: {told}" in explain_physical(plan).splitlines()
+    assert "to other partitions" not in explain_physical(lower_plan(program, "dred", "first", ship))
 
 
 @pytest.mark.parametrize("last", range(8, 12))
