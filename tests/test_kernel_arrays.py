@@ -1,4 +1,4 @@
-"""Array kernels against plain references, with the JIT on; `test_without_the_jit` runs this file with it off."""
+"""Array kernels against plain references, with the JIT on; `test_without_the_jit` runs them with it off."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from whorl.kernel.arrays.rowset import NEW, OLD
 from whorl.kernel.state.relation import StoredRelation
 from whorl.model.types import Type
 
+HERE = Path(__file__).parent
 SMALL = st.integers(0, 5)
 WIDE = st.sampled_from([0, 1, 2, 2**31, 2**32 - 1, 2**32, -1, -(2**63), 2**63 - 1])
 
@@ -391,7 +393,7 @@ def test_relabelled_rows_tell_what_changed(
 def test_without_the_jit() -> None:
     """The same tests pass on the kernels as plain Python."""
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, str(HERE / "test_linear.py")],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,

@@ -23,10 +23,10 @@ class ProbeIndex:
     def __init__(
         self, relation: StoredRelation, columns: tuple[int, ...], keys: Ints, wants: Ints, atom: int, work: Work
     ) -> None:
-        self._relation = relation
-        self._index = relation.index(columns)
-        self._keys = keys
-        self._wants = wants
+        self.relation = relation
+        self.index = relation.index(columns)
+        self.keys = keys
+        self.wants = wants
         self._atom = atom
         self._work = work
 
@@ -35,10 +35,10 @@ class ProbeIndex:
         state = np.array([0, 0, needs[self._atom], 0], np.int64)
         room = CHUNK if len(batch) > 64 else 512
         while state[0] < len(batch):
-            out = np.empty((room, len(self._wants)), np.int64)
+            out = np.empty((room, len(self.wants)), np.int64)
             # Later operators may have grown the arrays since the last call: ask for them each time.
             made = index_arrays.probe(
-                batch, self._keys, self._index.arrays(), self._relation.arrays, self._wants, out, state
+                batch, self.keys, self.index.arrays(), self.relation.arrays, self.wants, out, state
             )
             if made:
                 yield out[:made]

@@ -45,6 +45,11 @@ class Pipeline:
         self._operators = tuple(operators)
         self.width = width
 
+    @property
+    def only(self) -> Operator | None:
+        """The operator, if there is but one."""
+        return self._operators[0] if len(self._operators) == 1 else None
+
     def run(self, batch: Ints, needs: Sequence[int]) -> Iterator[Ints]:
         """Yield the chunks that a batch leads to."""
         return self._operators[0].chunks(batch, needs) if len(self._operators) == 1 else self._from(0, batch, needs)

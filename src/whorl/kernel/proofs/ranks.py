@@ -86,6 +86,8 @@ class _Appeared(Exception):
 class _Until(Support):
     """Derives a stratum until some rows have appeared."""
 
+    algebra = None
+
     def __init__(self, stratum: Stratum, wanted: dict[str, Ints]) -> None:
         super().__init__(stratum)
         self._left = wanted

@@ -214,7 +214,7 @@ class StoredRelation:
         return found
 
     def _enter(self, batch: Ints, mode: int, offers: Ints | None = None) -> Ints:
-        self._reserve(len(batch))
+        self.reserve(len(batch))
         state = np.zeros(1, np.int64)
         out = np.empty(len(batch), np.int64)
         offered = _NONE if offers is None else offers
@@ -406,7 +406,8 @@ class StoredRelation:
         """Take the mark off every row."""
         self._flags &= np.uint8(~rowset.MARK & 0xFF)
 
-    def _reserve(self, more: int) -> None:
+    def reserve(self, more: int) -> None:
+        """Make room for so many rows more."""
         needed = self.count + more
         if needed > len(self._flags):
             size = max(needed, len(self._flags) + len(self._flags) // 2)

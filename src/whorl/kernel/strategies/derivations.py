@@ -28,6 +28,8 @@ _CHUNK = 4096
 class Derivations(Support):
     """Sets of derivations, with ranks."""
 
+    algebra = None
+
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
         self.follow_returned = True  # their derivations went when they fell

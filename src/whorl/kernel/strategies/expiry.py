@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whorl.kernel.arrays import growth
 from whorl.kernel.arrays import labels as arithmetic
 from whorl.kernel.arrays.facts import FOREVER
 from whorl.kernel.arrays.rowset import NEW
@@ -35,6 +36,7 @@ class Expiry(Rederive):
 
     trace = True
     better = True
+    algebra = growth.DEATHS
 
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
@@ -92,9 +94,13 @@ class Expiry(Rederive):
         else:
             width = frontier.relation.width
             changed = frontier.offer(chunk[:, :width], self.offers(rule, chunk, width))
-        self._touched[name].append(changed)
-        self.stratum.state.work.labels += len(changed)
+        self.accepted(name, changed)
         return changed
+
+    def accepted(self, name: str, numbers: Ints) -> None:
+        """Let rows wait for their time."""
+        self._touched[name].append(numbers)
+        self.stratum.state.work.labels += len(numbers)
 
     def start(self, *, plain: bool = False) -> None:
         """Derive everything; ``plain`` takes all rows to live for ever, so that a frontier is one row."""

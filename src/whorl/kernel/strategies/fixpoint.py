@@ -10,11 +10,15 @@ from time import thread_time
 
 import numpy as np
 
+from whorl.kernel.arrays import growth
 from whorl.kernel.arrays.rowset import NEW
+from whorl.kernel.operators.joins import ProbeIndex
 from whorl.kernel.state.relation import Ints
+from whorl.kernel.strategies.linear import LinearGrowth
 from whorl.kernel.strategies.stratum import Entry, Stratum, needs_for
 
 Rows = dict[str, list[Ints]]
+_NONE = np.empty(0, np.int64)
 
 
 class TooLong(Exception):
@@ -26,10 +30,13 @@ class Fixpoint:
 
     trace = False  # whether derivations must come with the rows they use
     better = False  # whether a row takes a larger label than it has, and is then new again
+    algebra: int | None = growth.PLAIN  # what labels are in `whorl.kernel.arrays.growth`, None if it does not know them
 
     def __init__(self, stratum: Stratum) -> None:
         self.stratum = stratum
         self.deadline: float | None = None  # when to give up, in seconds of this thread
+        self._rounds: LinearGrowth | None = None  # where they run in one call
+        self._looked = False  # for whether they do
 
     @property
     def nbytes(self) -> int:
@@ -99,6 +106,9 @@ class Fixpoint:
     def _grow_here(self, grown: Rows, rounds: int) -> int:
         """Derive what new rows lead to, round by round, after some rounds before; return how many there were then."""
         stratum = self.stratum
+        linear = self._linear()
+        if linear is not None:
+            return self._grow_at_once(linear, grown, rounds)
         while any(len(part) for parts in grown.values() for part in parts):
             rounds += 1
             delta = {name: self._once(name, parts) for name, parts in grown.items() if parts}
@@ -111,6 +121,32 @@ class Fixpoint:
                         sample = stratum.relation(entry.relation).read(delta[entry.relation][:1])
                         stratum.check_limits(rounds, entry.rule, sample)
         return rounds
+
+    def _linear(self) -> LinearGrowth | None:
+        """Return the rounds in one call, if the stratum is one linear recursion."""
+        stratum = self.stratum
+        if not self._looked:
+            self._looked = True
+            inside = [entry for entry in stratum.entries if entry.inside]
+            if self.algebra is not None and len(inside) == 1 and inside[0].positive and len(stratum.names) == 1:
+                only = stratum.at_atom(inside[0], trace=self.trace, also=self.also(inside[0].rule)).only
+                plain = not stratum.best and not stratum.frontiers and stratum.exchange is None
+                if plain and isinstance(only, ProbeIndex):
+                    self._rounds = LinearGrowth(stratum, inside[0], only, self.algebra)
+        return self._rounds
+
+    def _grow_at_once(self, linear: LinearGrowth, grown: Rows, rounds: int) -> int:
+        ((name, parts),) = grown.items()
+        numbers = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else _NONE
+        if not len(numbers):
+            return rounds
+        changed, rounds = linear.run(numbers, rounds, self.check_deadline)
+        for part in changed:
+            self.accepted(name, part)
+        return rounds
+
+    def accepted(self, name: str, numbers: Ints) -> None:
+        """Take notice of rows that became alive, or got another label."""
 
     def _once(self, name: str, parts: list[Ints]) -> Ints:
         numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -29,6 +29,8 @@ _NO_OFFER = np.empty(0, np.int64)
 class Rederive(Fixpoint):
     """The four phases; a subclass is a strategy."""
 
+    algebra: int | None = None
+
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
         self.fresh = True

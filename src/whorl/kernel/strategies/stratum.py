@@ -247,10 +247,11 @@ class Stratum:
 
     def check_limits(self, rounds: int, rule: int | None, sample: Ints | None) -> None:
         """Raise if the stratum has used more than it may."""
-        total = sum(self.relation(name).count for name in self.plan.relations)
         if rounds > self.limits.rounds:
             self.refuse("E506", self.limits.rounds, rule, sample)
-        if total > self.limits.tuples:
+        relations = [self.relation(name) for name in self.plan.relations]
+        most = self.limits.tuples
+        if sum(each.count for each in relations) > most and sum(len(each.alive()) for each in relations) > most:
             self.refuse("E507", self.limits.tuples, rule, sample)
 
     def refuse(self, code: str, limit: int, rule: int | None, sample: Ints | None) -> None:

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from whorl.kernel.arrays import growth
 from whorl.kernel.arrays import labels as arithmetic
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.rederive import Mask, Rederive
@@ -35,6 +36,7 @@ class Support(Rederive):
     """Ranked support."""
 
     trace = True
+    algebra: int | None = growth.RANKS
 
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)

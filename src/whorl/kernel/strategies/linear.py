@@ -1,0 +1,138 @@
+"""A recursion with one rule that reads it once, and joins it with one other relation: its rounds run in one call.
+
+So do closures, paths and regions, where a round may bring a handful of rows and the way between kernels would cost more
+than they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from whorl.kernel.arrays import growth
+from whorl.kernel.arrays.rowset import NEW
+from whorl.kernel.operators.joins import ProbeIndex
+from whorl.kernel.state.relation import Ints
+from whorl.kernel.strategies.stratum import Entry, Stratum
+
+_LINES = 1024  # rows that are read at once
+_ROOM = 2048  # derivations that are entered at once
+_PAUSE = 1 << 20  # derivations after which somebody may look at the clock
+
+
+class LinearGrowth:
+    """The rounds of one linear rule, with labels of some algebra."""
+
+    def __init__(self, stratum: Stratum, entry: Entry, probe: ProbeIndex, algebra: int) -> None:
+        self._stratum = stratum
+        self._entry = entry
+        self._probe = probe
+        self._algebra = algebra
+        self._head = stratum.relation(entry.relation)
+
+    def run(self, numbers: Ints, rounds: int, look: Callable[[], None]) -> tuple[list[Ints], int]:
+        """Derive what rows lead to, after some rounds before; return the rows that changed, and the rounds then.
+
+        Now and then ``look`` is called, which may give up.
+        """
+        head = self._head
+        queue, state = _longer(numbers), self._begin(len(numbers), rounds)
+        changed: list[Ints] = []
+        ended, join, how, buffers = growth.ROOM, self._join(), self._how(), self._buffers()
+        try:
+            while ended != growth.DONE:
+                ended = growth.follow_rounds(queue, state, head.arrays, head.labels, join, how, *buffers)
+                if ended == growth.WIDER:
+                    self._enter_rest(queue, state, buffers[1], buffers[2])
+                elif ended == growth.PAUSE:
+                    state[growth.PAUSE_AT] += _PAUSE
+                    look()
+                elif ended == growth.ROOM and state[growth.END] + _ROOM > len(queue):
+                    changed.append(_unnoted(queue, state))
+                    queue = _move_on(queue, state)
+                elif ended == growth.ROOM:
+                    head.reserve(_ROOM)
+                elif ended == growth.LIMIT:
+                    self._check_limits(state)
+        finally:
+            changed.append(_unnoted(queue, state))
+            self._note(changed, state)
+        return changed, int(state[growth.ROUNDS])
+
+    def _check_limits(self, state: Ints) -> None:
+        """Raise if the stratum has used more than it may; else let the round pass, for many rows may be dead."""
+        sample = self._head.read(state[growth.FIRST : growth.FIRST + 1])
+        self._stratum.check_limits(int(state[growth.ROUNDS]), self._entry.rule, sample)
+        state[growth.PASSED] = state[growth.ROUNDS]
+
+    def _note(self, changed: list[Ints], state: Ints) -> None:
+        """Remember what changed, and what it took."""
+        for numbers in changed:
+            self._head.note_changes(numbers)
+        work = self._stratum.state.work
+        work.probes += int(state[growth.PROBES])
+        work.matches += int(state[growth.MATCHES])
+        work.derivations += int(state[growth.MATCHES])
+
+    def _begin(self, many: int, rounds: int) -> Ints:
+        state = np.zeros(16, np.int64)
+        limits = self._stratum.limits
+        state[growth.END], state[growth.NOTED], state[growth.ROUNDS] = many, many, rounds
+        state[growth.MOST_ROUNDS], state[growth.MOST_ROWS] = limits.rounds, limits.tuples
+        state[growth.PAUSE_AT] = _PAUSE
+        return state
+
+    def _buffers(self) -> tuple[Ints, Ints, Ints]:
+        """Return room for rows read, for derivations, and for what they offer."""
+        wide = self._head.width + (self._algebra != growth.PLAIN)
+        derived = np.empty((_ROOM, len(self._probe.wants)), np.int64)
+        return np.empty((_LINES, wide), np.int64), derived, np.empty(_ROOM, np.int64)
+
+    def _join(self) -> tuple[object, ...]:
+        probe = self._probe
+        return probe.keys, probe.index.arrays(), probe.relation.arrays, probe.wants, probe.relation.labels
+
+    def _how(self) -> Ints:
+        """Return the numbers that tell the kernel what to do; a column of the rows used counts if their labels do."""
+        width, own, other = self._head.width, -1, -1
+        for place, name in enumerate(self._stratum.premises(self._entry.rule)):
+            if name == self._entry.relation:
+                own = width + place if self._algebra == growth.RANKS or self._head.dying else -1
+            elif self._probe.relation.dying:
+                other = width + place
+        return np.array([width, self._algebra, self._entry.rule, own, other, NEW], np.int64)
+
+    def _enter_rest(self, queue: Ints, state: Ints, derived: Ints, offers: Ints) -> None:
+        """Enter the derivations that needed wider rows."""
+        rest = slice(int(state[growth.ENTERED]), int(state[growth.MADE]))
+        lines, labels = np.ascontiguousarray(derived[rest]), offers[rest]
+        if self._algebra == growth.PLAIN:
+            fresh = self._head.add(self._head.only_rows(lines))
+        else:
+            fresh = self._head.adopt_rows(lines, labels, better=self._algebra == growth.DEATHS)
+        end = int(state[growth.END])
+        queue[end : end + len(fresh)] = fresh
+        state[growth.END] = end + len(fresh)
+
+
+def _unnoted(queue: Ints, state: Ints) -> Ints:
+    """Return the rows in a queue that are still to be noted."""
+    return queue[state[growth.NOTED] : state[growth.END]]
+
+
+def _move_on(queue: Ints, state: Ints) -> Ints:
+    """Return a new queue with the rows that are still to be read; all are noted."""
+    low = int(state[growth.LOW])
+    left = queue[low : state[growth.END]]
+    for place in (growth.LOW, growth.HIGH, growth.END):
+        state[place] -= low
+    state[growth.NOTED] = state[growth.END]
+    return _longer(left)
+
+
+def _longer(numbers: Ints) -> Ints:
+    """Return a queue with some rows, and room for more."""
+    queue = np.empty(4 * len(numbers) + 2 * _ROOM, np.int64)
+    queue[: len(numbers)] = numbers
+    return queue

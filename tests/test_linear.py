@@ -1,0 +1,74 @@
+"""Rounds of a linear rule in one call: they end early for room, wider rows, limits and the clock, and go on rightly."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.reference import follow_reference
+from whorl.diagnostics.errors import UserError
+from whorl.diagnostics.source import Source
+from whorl.hosts.inprocess import InProcess
+from whorl.kernel.strategies import linear
+from whorl.logical.compile import compile_program
+from whorl.model.delta import Change, Epoch
+from whorl.model.limits import Limits
+
+PLAIN = """
+RELATION link(X: Integer, Y: Integer).
+reachable(X, Y) :- link(X, Y).
+reachable(X, Y) :- link(X, Z), reachable(Z, Y).
+"""
+WINDOWED = """
+STREAM link(Ts: Timestamp, X: Integer, Y: Integer) WINDOW(6).
+reachable(Ts, X, Y) :- link(Ts, X, Y).
+reachable(Ts, X, Y) :- link(Ts1, X, Z), reachable(Ts2, Z, Y), largest(Ts, Ts1, Ts2).
+query reachable(_, X, Y).
+"""
+WAYS = [(PLAIN, "recompute"), (PLAIN, "support"), (WINDOWED, "expiry")]
+FAR = 1 << 40  # no number of 32 bits
+
+
+def _host(text: str, strategy: str, limits: Limits | None = None) -> InProcess:
+    source = Source("test.dl", text)
+    return InProcess(lambda types: compile_program(source, data_types=types), limits, strategy)
+
+
+def _churn(text: str, nodes: list[int], seed: int) -> list[Epoch]:
+    """Return epochs in which links come and, in plain relations, go."""
+    drawn = random.Random(seed)
+    links = set[tuple[int, int]]()
+    epochs: list[Epoch] = []
+    for number in range(1, 9):
+        come = {(drawn.choice(nodes), drawn.choice(nodes)) for _ in range(8)} - links
+        gone = set(drawn.sample(sorted(links), min(len(links), 3))) if text == PLAIN else set()
+        links = (links | come) - gone
+        stamp = () if text == PLAIN else (number,)
+        changes = [Change("link", (*stamp, *link), 1) for link in sorted(come)]
+        changes += [Change("link", link, -1) for link in sorted(gone)]
+        epochs.append(Epoch(number, tuple(changes), None if text == PLAIN else number))
+    return epochs
+
+
+@pytest.mark.parametrize(("text", "strategy"), WAYS)
+@pytest.mark.parametrize("seed", range(4))
+def test_rounds_that_end_early_go_on(text: str, strategy: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("_LINES", 3), ("_ROOM", 2), ("_PAUSE", 5)):
+        monkeypatch.setattr(linear, name, size)
+    nodes = list(range(12))
+    if seed % 2:  # later numbers need wider rows, in the midst of a round
+        nodes += [FAR + node for node in range(4)]
+    follow_reference(text, _churn(text, nodes, seed), _host(text, strategy))
+
+
+@pytest.mark.parametrize("strategy", ["recompute", "support"])
+def test_limits_end_the_rounds(strategy: str) -> None:
+    chain = tuple(Change("link", (at, at + 1), 1) for at in range(30))
+    for limits, code in ((Limits(rounds=10), "E506"), (Limits(tuples=200), "E507")):
+        host = _host(PLAIN, strategy, limits)
+        with pytest.raises(UserError) as refused:
+            host.commit(Epoch(1, chain))
+        assert refused.value.code == code
+        assert host.rows("reachable") == set()
+        assert len(host.commit(Epoch(1, chain[:3])).deltas["reachable"].inserted) == 6
