@@ -54,7 +54,7 @@ def _churn(text: str, nodes: list[int], seed: int) -> list[Epoch]:
 @pytest.mark.parametrize(("text", "strategy"), WAYS)
 @pytest.mark.parametrize("seed", range(4))
 def test_rounds_that_end_early_go_on(text: str, strategy: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, size in (("_LINES", 3), ("_ROOM", 2), ("_PAUSE", 5)):
+    for name, size in (("_LINES", 3), ("_ROOM", 4), ("_SMALL", 1), ("_PAUSE", 5)):
         monkeypatch.setattr(linear, name, size)
     nodes = list(range(12))
     if seed % 2:  # later numbers need wider rows, in the midst of a round

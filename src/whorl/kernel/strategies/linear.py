@@ -17,7 +17,7 @@ from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.stratum import Entry, Stratum
 
 _LINES = 1024  # rows that are read at once
-_ROOM = 2048  # derivations that are entered at once
+_ROOM, _SMALL = 2048, 32  # derivations that are entered at once: at the most, and with few rows
 _PAUSE = 1 << 20  # derivations after which somebody may look at the clock
 
 
@@ -39,7 +39,9 @@ class LinearGrowth:
         head = self._head
         queue, state = _longer(numbers), self._begin(len(numbers), rounds)
         changed: list[Ints] = []
-        ended, join, how, buffers = growth.ROOM, self._join(), self._how(), self._buffers()
+        ended, join, how = growth.PAUSE, self._join(), self._how()
+        room = min(_ROOM, 2 * len(numbers) + _SMALL)
+        buffers = self._buffers(room)
         try:
             while ended != growth.DONE:
                 ended = growth.follow_rounds(queue, state, head.arrays, head.labels, join, how, *buffers)
@@ -48,11 +50,14 @@ class LinearGrowth:
                 elif ended == growth.PAUSE:
                     state[growth.PAUSE_AT] += _PAUSE
                     look()
-                elif ended == growth.ROOM and state[growth.END] + _ROOM > len(queue):
-                    changed.append(_unnoted(queue, state))
-                    queue = _move_on(queue, state)
                 elif ended == growth.ROOM:
-                    head.reserve(_ROOM)
+                    if state[growth.END] + room > len(queue):
+                        changed.append(_unnoted(queue, state))
+                        queue = _move_on(queue, state)
+                    if room < min(_ROOM, head.count):
+                        room = min(_ROOM, 4 * room)
+                        buffers = self._buffers(room)
+                    head.reserve(room)
                 elif ended == growth.LIMIT:
                     self._check_limits(state)
         finally:
@@ -83,11 +88,11 @@ class LinearGrowth:
         state[growth.PAUSE_AT] = _PAUSE
         return state
 
-    def _buffers(self) -> tuple[Ints, Ints, Ints]:
+    def _buffers(self, room: int) -> tuple[Ints, Ints, Ints]:
         """Return room for rows read, for derivations, and for what they offer."""
         wide = self._head.width + (self._algebra != growth.PLAIN)
-        derived = np.empty((_ROOM, len(self._probe.wants)), np.int64)
-        return np.empty((_LINES, wide), np.int64), derived, np.empty(_ROOM, np.int64)
+        derived = np.empty((room, len(self._probe.wants)), np.int64)
+        return np.empty((min(_LINES, room), wide), np.int64), derived, np.empty(room, np.int64)
 
     def _join(self) -> tuple[object, ...]:
         probe = self._probe
