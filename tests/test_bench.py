@@ -277,6 +277,16 @@ def test_targets_compare_a_figure_or_a_ratio() -> None:
     }
 
 
+@pytest.mark.parametrize(("spent", "passed"), [(120.0, True), (40.0, None)])
+def test_who_is_not_done_is_slower_than_that(spent: float, passed: bool | None) -> None:
+    result = _result("closure-random", whorl_recompute={"load.engine": 1.0})
+    result.tallies.append(Tally("pathway", note="failed: not done", spent=spent))
+    verdicts = {verdict.target.text: verdict for verdict in judge({result.name: result}, TARGETS)}
+    verdict = verdicts["CPU speed against Pathway's"]
+    assert (verdict.shown_value, verdict.passed) == (f"over {spent:g}", passed)
+    assert verdicts["CPU speed against DuckDB's"].value is None
+
+
 def test_bounds_in_words() -> None:
     figure = Figure("edge", "whorl auto", "delete.cpu")
     assert Verdict(Target("time", figure, None, 0.002), 0.001).shown_bound == "at most 0.002"

@@ -14,7 +14,8 @@ from whorl.bench.answer import Answer
 class Outcome:
     """Figures by name, such as `load.cpu`, and answers by the moment they were taken.
 
-    `skipped` says why a contestant does not take part, `failed` what went wrong; then there are no figures.
+    `skipped` says why a contestant does not take part, `failed` what went wrong; then there are no figures. `spent` is
+    the CPU time after which it was not done, if that was it.
     """
 
     figures: dict[str, float] = field(default_factory=dict)
@@ -22,6 +23,7 @@ class Outcome:
     version: str = ""
     skipped: str = ""
     failed: str = ""
+    spent: float = 0.0
 
     def to_json(self) -> dict[str, object]:
         """Return plain data."""

@@ -24,6 +24,7 @@ class Tally:
     contestant: str
     outcomes: list[Outcome] = field(default_factory=list)
     note: str = ""
+    spent: float = 0.0  # CPU time after which it was not done
 
     @property
     def figures(self) -> dict[str, float]:
@@ -70,6 +71,10 @@ class CaseResult:
         chosen = [t for t in self.tallies if t.contestant == contestant or (contestant == "*" and _own(t.contestant))]
         values = [tally.figures[name] for tally in chosen if name in tally.figures]
         return min(values, default=None)
+
+    def spent(self, contestant: str) -> float:
+        """Return the CPU time after which a contestant was not done, 0 if it was, or nobody knows."""
+        return next((tally.spent for tally in self.tallies if tally.contestant == contestant), 0.0)
 
     def disagreements(self) -> list[str]:
         """Return who gave another answer than the first, in any run."""

@@ -70,6 +70,7 @@ class _Run:
         outcome = run_apart(self._job(entry, seconds), seconds)
         if outcome.skipped or outcome.failed:
             tally.note = outcome.skipped or f"failed: {outcome.failed}"
+            tally.spent = outcome.spent
         else:
             tally.outcomes.append(outcome)
         shown = tally.note or ", ".join(f"{name} {value:.4g}" for name, value in _headline(outcome).items())
@@ -102,7 +103,7 @@ def run_apart(job: Job, seconds: float) -> Outcome:
         except subprocess.TimeoutExpired:
             return Outcome(failed=f"{NOT_DONE} after {patience:g} s")
         if ended.returncode == -signal.SIGXCPU:
-            return Outcome(failed=f"{NOT_DONE} after {seconds:g} s of CPU time")
+            return Outcome(failed=f"{NOT_DONE} after {seconds:g} s of CPU time", spent=seconds)
         if ended.returncode or not told.exists():
             lines = ended.stderr.strip().splitlines() or [f"ended with {ended.returncode}"]
             return Outcome(failed=lines[-1][:200])

@@ -16,6 +16,11 @@ class Figure:
     contestant: str
     name: str
 
+    @property
+    def of_load(self) -> bool:
+        """Whether it is CPU time of the first thing that a contestant does."""
+        return self.name in ("load.cpu", "load.engine")
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -35,17 +40,28 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A target with what was measured; None where something for it was not."""
+    """A target with what was measured; None where something for it was not.
+
+    The value is one that is surely exceeded where somebody was not done in its time.
+    """
 
     target: Target
     value: float | None
+    exceeded: bool = False
 
     @property
     def passed(self) -> bool | None:
         """Whether the target is met, None if nobody knows."""
-        if self.value is None:
+        if self.value is None or (self.exceeded and not (self.target.least and self.value >= self.target.bound)):
             return None
         return self.value >= self.target.bound if self.target.least else self.value <= self.target.bound
+
+    @property
+    def shown_value(self) -> str:
+        """The value in words."""
+        if self.value is None:
+            return "not measured"
+        return f"{'over ' if self.exceeded else ''}{self.value:.4g}"
 
     @property
     def shown_bound(self) -> str:
@@ -59,21 +75,24 @@ class Verdict:
             "target": self.target.text,
             "bound": self.shown_bound,
             "value": self.value,
+            "exceeded": self.exceeded,
             "passed": self.passed,
         }
 
 
 def judge(results: Mapping[str, CaseResult], targets: Sequence[Target]) -> list[Verdict]:
     """Return a verdict for every target of a case that ran."""
-    return [Verdict(target, _value(target, results)) for target in targets if target.case in results]
+    return [_judge(target, results) for target in targets if target.case in results]
 
 
-def _value(target: Target, results: Mapping[str, CaseResult]) -> float | None:
+def _judge(target: Target, results: Mapping[str, CaseResult]) -> Verdict:
     over = _find(target.over, results)
+    spent = results[target.case].spent(target.over.contestant) if over is None and target.over.of_load else 0.0
+    over = over if over is not None else spent or None
     if target.under is None or over is None:
-        return over
+        return Verdict(target, over, exceeded=spent > 0)
     under = _find(target.under, results)
-    return over / under if under else None
+    return Verdict(target, over / under if under else None, exceeded=spent > 0)
 
 
 def _find(figure: Figure, results: Mapping[str, CaseResult]) -> float | None:

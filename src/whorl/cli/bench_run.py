@@ -81,7 +81,6 @@ def _target_table(verdicts: Sequence[Verdict]) -> Table:
         table.add_column(name, justify="right")
     table.add_column("met")
     for verdict in verdicts:
-        value = "not measured" if verdict.value is None else f"{verdict.value:.4g}"
         met = {True: "yes", False: "[bold]no[/bold]", None: ""}[verdict.passed]
-        table.add_row(verdict.target.case, verdict.target.text, value, verdict.shown_bound, met)
+        table.add_row(verdict.target.case, verdict.target.text, verdict.shown_value, verdict.shown_bound, met)
     return table

@@ -45,8 +45,8 @@ class Contestant:
 
     @property
     def alone(self) -> bool:
-        """Whether all its work is in one process and one thread, so that CPU time bounds it."""
-        return self.family == "whorl-net"
+        """Whether all its work is in one process, so that CPU time bounds it."""
+        return self.family in ("pathway", "whorl-net")
 
     def missing(self) -> str:
         """Say why the engine cannot run here, or nothing."""
