@@ -13,7 +13,6 @@ from tests.golden_cases import cases
 from tests.spark.cluster_settings import CLUSTER
 from tests.spark.driver import SCHEMA
 from tests.spark.feeding import REACH
-from tests.spark.test_host import check_golden
 
 SAMPLE = cases()[::12]
 
@@ -23,7 +22,7 @@ def main(folder: Path, master: str) -> None:
     assert spark.sparkContext.master == master
     (folder / "shared").mkdir()
     for case in SAMPLE:
-        check_golden(case, whorl.SparkHost(spark, partitions=3, folder=folder / "shared"))
+        case.check(whorl.SparkHost(spark, partitions=3, folder=folder / "shared"))
         print("golden", case.name, flush=True)
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
     query = whorl.stream(

@@ -12,7 +12,6 @@ import pytest
 
 import whorl
 from tests.golden_cases import Case, cases
-from tests.spark.test_host import check_golden
 from whorl.cli.files import load_functions, read_source
 from whorl.diagnostics.errors import ProgramErrors, UserError
 from whorl.hosts.inprocess import InProcess
@@ -43,12 +42,12 @@ def _check_labelled(case: Case, spark: Any) -> None:
             alone.commit(epoch)
     except (UserError, ProgramErrors) as refused:
         pytest.skip(f"{refused}".splitlines()[0])
-    check_golden(case, SparkHost(spark, partitions=3, placement="first", strategy="absorption"))
+    case.check(SparkHost(spark, partitions=3, placement="first", strategy="absorption"))
 
 
 @pytest.mark.parametrize("case", cases()[3::12], ids=lambda case: case.name)
 def test_some_golden_cases_with_exchange_on_spark(case: Case, spark: Any) -> None:
-    check_golden(case, SparkHost(spark, partitions=3, placement="first"))
+    case.check(SparkHost(spark, partitions=3, placement="first"))
 
 
 @pytest.mark.parametrize("case", [each for each in cases() if each.name in LABELLED], ids=lambda case: case.name)
@@ -59,7 +58,7 @@ def test_some_golden_cases_with_labels_that_travel_on_spark(case: Case, spark: A
 @pytest.mark.slow
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_golden_cases_with_exchange_on_spark(case: Case, spark: Any) -> None:
-    check_golden(case, SparkHost(spark, partitions=3, placement="first"))
+    case.check(SparkHost(spark, partitions=3, placement="first"))
 
 
 @pytest.mark.slow

@@ -12,15 +12,11 @@ from typing import Any
 import pytest
 
 import whorl
-from tests.golden_cases import Case, cases, expected
-from whorl.cli.files import load_functions, read_source
-from whorl.diagnostics.errors import ProgramErrors, UserError
+from tests.golden_cases import Case, cases
+from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark import host
 from whorl.hosts.spark.host import SparkHost
 from whorl.hosts.spark.protocol import ROWS
-from whorl.logical.compile import compile_program
-from whorl.model.limits import Limits
-from whorl.syntax.deltas import format_deltas, format_header, parse_deltas
 
 pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
 
@@ -29,31 +25,14 @@ SAMPLE = cases()[::6]
 
 @pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.name)
 def test_some_golden_cases_on_spark(case: Case, spark: Any) -> None:
-    check_golden(case, SparkHost(spark, partitions=3))
+    case.check(SparkHost(spark, partitions=3))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_golden_cases_on_spark(case: Case, partitions: int, spark: Any) -> None:
-    check_golden(case, SparkHost(spark, partitions=partitions))
-
-
-def check_golden(case: Case, make: SparkHost) -> None:
-    program, functions = read_source(case.folder / "program.dl"), load_functions(case.functions_path())
-    output, code = "", ""
-    try:
-        partitioned = make(lambda types: compile_program(program, functions, types), Limits(**case.options()))
-        for epoch in parse_deltas(read_source(case.folder / "input.deltas")):
-            report = partitioned.commit(epoch)
-            lines = [format_header(report.number, report.time), *format_deltas(report.deltas)]
-            output += "".join(f"{line}\n" for line in lines)
-    except UserError as error:
-        code = error.code
-    except ProgramErrors as errors:
-        code = errors.errors[0].code
-    assert output == expected(case.folder / "expected.deltas")
-    assert code == expected(case.folder / "expected.err").split(" ")[0]
+    case.check(SparkHost(spark, partitions=partitions))
 
 
 REACH = """
