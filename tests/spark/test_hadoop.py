@@ -30,7 +30,7 @@ WANTED = reference(REACH, [links(rows) for rows in ROWS])
 SCHEMA = "op string, x string, y string"
 
 
-@pytest.fixture(params=[1 << 20, 0], ids=["small", "large"])
+@pytest.fixture(params=[pytest.param(1 << 20, id="small"), pytest.param(0, id="large", marks=pytest.mark.slow)])
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Files that go with replies, or that Spark writes."""
     found: int = request.param

@@ -193,15 +193,16 @@ class Lease:
     def __init__(self, store: HadoopStore) -> None:
         self._store, self._path = store, store.layout.run / "lock"
         self._owner, self._beat, self._ended = f"{platform.node()} {os.getpid()} {uuid4().hex}", 0, threading.Event()
+        self._turn = threading.Lock()  # while a file is replaced there is none for a moment, in some stores
         self._await_others()
         self._renew()
         threading.Thread(target=self._keep, daemon=True, name="whorl-lease").start()
 
     def _await_others(self) -> None:
-        found = self._read()
+        found = self._read() or self._read_again()
         deadline = time.monotonic() + _LEASE_S
         while found and not _has_ended(found):
-            if self._read() != found:
+            if (self._read() or self._read_again()) != found:
                 raise UserError("E813", None, path=self._store.root)
             if time.monotonic() > deadline:
                 return
@@ -213,6 +214,11 @@ class Lease:
         except FileNotFoundError:
             return ""
 
+    def _read_again(self) -> str:
+        """Read what was not there: perhaps it was just being replaced."""
+        time.sleep(0.1)
+        return self._read()
+
     def _renew(self) -> None:
         self._beat += 1
         self._store.write(self._path, f"{self._owner} {self._beat}".encode())
@@ -220,15 +226,18 @@ class Lease:
     def _keep(self) -> None:
         while not self._ended.wait(_RENEWED_S):
             try:
-                if not self._read().startswith(self._owner):
-                    return
-                self._renew()
+                with self._turn:
+                    if not self._read().startswith(self._owner):
+                        return
+                    self._renew()
             except (OSError, Py4JError):  # Spark has ended, or the store is away for a while
                 continue
 
     def check(self) -> None:
         """Raise if another driver has taken the folder."""
-        if not self._read().startswith(self._owner):
+        with self._turn:
+            held = self._read().startswith(self._owner)
+        if not held:
             raise UserError("E813", None, path=self._store.root)
 
     def close(self) -> None:
@@ -237,8 +246,9 @@ class Lease:
             return
         self._ended.set()
         try:
-            if self._read().startswith(self._owner):
-                self._store.remove(self._path)
+            with self._turn:
+                if self._read().startswith(self._owner):
+                    self._store.remove(self._path)
         except (OSError, Py4JError):
             return
 
