@@ -14,7 +14,7 @@ from whorl.kernel.operators.expressions import Mask
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.model.report import Work
 
-CHUNK = 8192
+CHUNK, _SMALL = 8192, 512  # lines that come out at once: at the most, and of a small batch
 
 
 class ProbeIndex:
@@ -33,7 +33,7 @@ class ProbeIndex:
     def chunks(self, batch: Ints, needs: Sequence[int]) -> Iterator[Ints]:
         self._work.probes += len(batch)
         state = np.array([0, 0, needs[self._atom], 0], np.int64)
-        room = CHUNK if len(batch) > 64 else 512
+        room = min(CHUNK, max(_SMALL, 4 * len(batch)))
         while state[0] < len(batch):
             out = np.empty((room, len(self.wants)), np.int64)
             # Later operators may have grown the arrays since the last call: ask for them each time.
