@@ -87,8 +87,8 @@ SPARK_CASES: tuple[Case, ...] = (
     ),
     Case(
         "spark-partitions",
-        "the closure of 2,000 nodes and 6,000 edges, 500 of which are exchanged in each of 8 epochs",
-        partial(_stream, "closure", 2_000, 6_000, 500, 2, 8),
+        "the closure of 4,000 nodes and 12,000 edges, 1,000 of which are exchanged in each of 8 epochs",
+        partial(_stream, "closure", 4_000, 12_000, 1_000, 2, 8),
         (Entry(ONE), Entry(TWO)),
     ),
 )

@@ -31,6 +31,8 @@ class Progress:
     spark: Any
     frame: Frame
     columns: int
+    row_class: Any  # Java's, as what follows: looking a class up takes longer than to use it
+    any_class: Any
 
     def tell(self, last: Manifest, report: EpochReport) -> None:
         """Add the figures of an epoch to the progress of the micro-batch that this thread is in."""
@@ -46,9 +48,7 @@ class Progress:
         node = query.streamingQuery().lastExecution().executedPlan()
         while str(node.nodeName()) != _NODE:
             node = node.children().head()
-        jvm = context._jvm
-        empty = context._gateway.new_array(jvm.java.lang.Object, self.columns + len(figures))
-        row = jvm.org.apache.spark.sql.catalyst.expressions.GenericInternalRow(empty)
+        row = self.row_class(context._gateway.new_array(self.any_class, self.columns + len(figures)))
         for at, name in enumerate((*_WHOLE, *_BROKEN), self.columns):
             (row.setLong if name in _WHOLE else row.setDouble)(at, figures[name])
         node.accumulator().add(row)
@@ -60,7 +60,9 @@ def observe(spark: Any, frame: Frame) -> Progress:
     kinds = [*((name, "bigint") for name in _WHOLE), *((name, "double") for name in _BROKEN)]
     room = [F.lit(None).cast(kind).alias(f"{NAME}.{name}") for name, kind in kinds]
     figures = [F.max(f"`{NAME}.{name}`").alias(name) for name, _kind in kinds]
-    return Progress(spark, frame.select("*", *room).observe(NAME, *figures).select(*names), len(names))
+    observed = frame.select("*", *room).observe(NAME, *figures).select(*names)
+    row_class = spark._jvm.org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+    return Progress(spark, observed, len(names), row_class, spark._jvm.java.lang.Object)
 
 
 def figures_of(last: Manifest, report: EpochReport) -> dict[str, int | float]:
