@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 from dataclasses import asdict, dataclass
@@ -52,12 +53,20 @@ def main() -> None:
     job = Job.from_text(asked.read_text(encoding="utf-8"))
     if job.cpu_s is not None:
         resource.setrlimit(resource.RLIMIT_CPU, (ceil(job.cpu_s), ceil(job.cpu_s) + 1))
+    if job.contestant.in_turns:
+        _stay_on_one_core()
     try:
         outcome = run_job(job)
     except Exception as error:  # whatever an engine raises is the result, and the others go on
         first = (str(error).splitlines() or [""])[0]
         outcome = Outcome(failed=first if isinstance(error, WhorlError) else f"{type(error).__name__}: {first}")
     result.write_text(json.dumps(outcome.to_json()), encoding="utf-8")
+
+
+def _stay_on_one_core() -> None:
+    """Let no thread wake up on another core, where what it needs is not in the cache."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 if __name__ == "__main__":

@@ -48,6 +48,11 @@ class Contestant:
         """Whether all its work is in one process, so that CPU time bounds it."""
         return self.family in ("pathway", "whorl-net")
 
+    @property
+    def in_turns(self) -> bool:
+        """Whether its threads work one at a time."""
+        return self.family == "whorl-net"
+
     def missing(self) -> str:
         """Say why the engine cannot run here, or nothing."""
         found: str = FAMILIES[self.family].missing()
