@@ -144,6 +144,19 @@ def _labelled(ranks: list[int], prints: list[int], alive: list[bool]) -> StoredR
     return relation
 
 
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=8, max_size=8))
+def test_marked_rows_fall_unless_they_are_saved(drawn: list[tuple[bool, bool]]) -> None:
+    alive, kept = [each[0] for each in drawn], [each[1] for each in drawn]
+    relation = _labelled([0] * 8, [0] * 8, alive)
+    relation.settle()
+    marked = relation.mark(np.arange(8))
+    gone = relation.let_fall(marked, np.array(kept))
+    assert gone.tolist() == [row for row in range(8) if alive[row] and not kept[row]]
+    assert relation.alive().tolist() == [row for row in range(8) if alive[row] and kept[row]]
+    assert relation.mark(np.arange(8)).tolist() == marked.tolist()  # no mark was left
+    assert relation.changed().tolist() == gone.tolist()
+
+
 @settings(max_examples=100)
 @given(_derivations())
 def test_offers_are_above_the_rows_they_use(
@@ -151,11 +164,12 @@ def test_offers_are_above_the_rows_they_use(
 ) -> None:
     ranks, prints, alive, derivations = drawn
     relation, batch = _labelled(ranks, prints, alive), _batch(derivations, 3)
-    stamps, one, both = (np.empty(len(batch), np.int64) for _ in range(3))
-    label_arrays.stamp(batch, 1, 5, stamps)
-    label_arrays.stamp_above(batch, 1, 5, 1, relation.arrays, relation.labels, one)
-    label_arrays.stamp_above(batch, 1, 5, 1, relation.arrays, relation.labels, both)
+    stamps, one, both = (np.zeros(len(batch), np.int64) for _ in range(3))
+    label_arrays.rank_above(batch, 1, relation.arrays, relation.labels, one)
+    label_arrays.rank_above(batch, 1, relation.arrays, relation.labels, both)
     label_arrays.fold_ranks(batch, 2, relation.arrays, relation.labels, both)
+    for offers in (stamps, one, both):
+        label_arrays.stamp(batch, 1, 5, offers)
     assert [int(stamp) >> 32 for stamp in stamps] == [0] * len(batch)
     assert all(stamp & 0xFFFFFFFF for stamp in stamps.tolist())
     for at, (_row, first, second) in enumerate(derivations):
@@ -175,8 +189,10 @@ def test_a_row_takes_another_derivation_from_rows_before_it(
     relation, batch = _labelled(ranks, prints, alive), _batch(derivations, 3)
     numbers = np.arange(8)[::-1].copy()
     offers = np.empty(len(batch), np.int64)
-    label_arrays.stamp_above(batch, 1, 0, 1, relation.arrays, relation.labels, offers)
+    label_arrays.rank_above(batch, 1, relation.arrays, relation.labels, offers)
     label_arrays.fold_ranks(batch, 2, relation.arrays, relation.labels, offers)
+    names = np.zeros(len(batch), np.int64)
+    label_arrays.stamp(batch, 1, 3, names)
     found = np.zeros(8, np.bool_)
     columns = np.array([1, 2] if own else [], np.int64)
     expected: dict[int, int] = {}
@@ -184,8 +200,8 @@ def test_a_row_takes_another_derivation_from_rows_before_it(
         row = 7 - line
         before = all(alive[u] and (ranks[u] < ranks[row] or (own and ranks[u] == ranks[row] and u < row)) for u in used)
         if before:
-            expected.setdefault(row, (ranks[row] << 32) | int(offers[at] & 0xFFFFFFFF))
-    assert label_arrays.take_other(batch, offers, numbers, relation.labels, columns, found) == len(expected)
+            expected.setdefault(row, (ranks[row] << 32) | int(names[at]))
+    assert label_arrays.take_other(batch, offers, 3, numbers, relation.labels, columns, found) == len(expected)
     assert {7 - line for line in np.flatnonzero(found).tolist()} == set(expected)
     assert all(int(relation.labels[row]) == label for row, label in expected.items())
     left = np.empty_like(batch)
@@ -201,15 +217,21 @@ def test_dead_rows_take_the_lowest_offer(
     ranks, prints, alive, derivations = drawn
     relation, batch = _labelled(ranks, prints, alive), _batch(derivations, 3)
     offers = np.empty(len(batch), np.int64)
-    label_arrays.stamp_above(batch, 1, 0, 1, relation.arrays, relation.labels, offers)
-    expected: dict[int, int] = {}
-    for (row, *_used), offer in zip(derivations, offers.tolist(), strict=True):
-        if not alive[row] and offer != label_arrays.WORTHLESS:
+    label_arrays.rank_above(batch, 1, relation.arrays, relation.labels, offers)
+    names = np.zeros(len(batch), np.int64)
+    label_arrays.stamp(batch, 1, 3, names)
+    expected: dict[int, tuple[int, int]] = {}
+    for at, (row, *_used) in enumerate(derivations):
+        if not alive[row] and offers[at] != label_arrays.WORTHLESS:
+            offer = (int(offers[at]) >> 32, at)
             expected[row] = min(expected.get(row, offer), offer)
+    dead = np.empty_like(batch)
+    dead = dead[: label_arrays.of_dead(batch, relation.arrays, dead)]
+    assert dead.tolist() == [list(line) for line in derivations if not alive[line[0]]]
     out = np.empty(len(batch), np.int64)
-    out = out[: label_arrays.take_lowest(batch, offers, relation.arrays, relation.labels, out)]
+    out = out[: label_arrays.take_lowest(batch, offers, 3, relation.arrays, relation.labels, out)]
     assert sorted(out.tolist()) == sorted(expected)
-    assert all(int(relation.labels[row]) == offer for row, offer in expected.items())
+    assert all(relation.labels[row] == (rank << 32) | names[at] for row, (rank, at) in expected.items())
 
 
 @settings(max_examples=100)
@@ -220,7 +242,7 @@ def test_keepers_are_alive_and_keep_the_derivation(
 ) -> None:
     ranks, _prints, alive, derivations = drawn
     relation, batch = _labelled(ranks, [0] * 8, alive), _batch(derivations, 3)
-    names = np.empty(len(batch), np.int64)
+    names = np.zeros(len(batch), np.int64)
     label_arrays.stamp(batch, 1, 0, names)
     if not forgot:  # every row keeps its first derivation
         for (row, *_used), name in reversed(list(zip(derivations, names.tolist(), strict=True))):

@@ -12,7 +12,7 @@ from numba import types
 from whorl.kernel.arrays.facts import FOREVER
 from whorl.kernel.arrays.index import INDEX, probe
 from whorl.kernel.arrays.jit import INT, INTS, ROWS, kernel, part
-from whorl.kernel.arrays.labels import fold_deaths, stamp_above, take_deaths
+from whorl.kernel.arrays.labels import fold_deaths, rank_above, stamp, take_deaths
 from whorl.kernel.arrays.rowset import ADD, ADOPT, COUNT, MARK, NEW, RAISE, RELATION, enter_rows, read_rows
 
 PLAIN, RANKS, DEATHS = 0, 1, 2  # what labels are
@@ -30,7 +30,8 @@ JOIN = types.Tuple((INTS, INDEX, RELATION, INTS, INTS))  # type: ignore[no-untyp
 def make_offers(how, found, made, head, labels, other, offers):  # type: ignore[no-untyped-def]
     """Put what each derivation offers as a label into ``offers``."""
     if how[ALGEBRA] == RANKS:
-        stamp_above(found, how[WIDTH], how[RULE], how[OWN], head, labels, offers)
+        rank_above(found, how[OWN], head, labels, offers)
+        stamp(found, how[WIDTH], how[RULE], offers)
     elif how[ALGEBRA] == DEATHS:
         if how[OWN] >= 0:
             take_deaths(found, how[OWN], labels, offers)

@@ -32,22 +32,20 @@ def fingerprint(batch, line, first, rule):  # type: ignore[no-untyped-def]
 
 @kernel(types.void(ROWS, INT, INT, INTS))
 def stamp(batch, first, rule, offers):  # type: ignore[no-untyped-def]
-    """Offer rank 0 and the fingerprint of each derivation."""
+    """Add the fingerprint of each derivation to its offer, which has none."""
     for line in range(batch.shape[0]):
-        offers[line] = fingerprint(batch, line, first, rule)
+        offers[line] |= fingerprint(batch, line, first, rule)
 
 
-@kernel(types.void(ROWS, INT, INT, INT, RELATION, INTS, INTS))
-def stamp_above(batch, first, rule, column, relation, labels, offers):  # type: ignore[no-untyped-def]
-    """Offer the fingerprint of each derivation and a rank above that of the row in a column; nothing if it is dead."""
+@kernel(types.void(ROWS, INT, RELATION, INTS, INTS))
+def rank_above(batch, column, relation, labels, offers):  # type: ignore[no-untyped-def]
+    """Offer a rank above that of the row in a column, and no fingerprint; nothing if the row is dead."""
     flags = relation[1]
     for line in range(batch.shape[0]):
         prefetch(labels, batch[line, column])
     for line in range(batch.shape[0]):
         row = batch[line, column]
         offers[line] = WORTHLESS if flags[row] & NEW == 0 else ((labels[row] >> 32) + 1) << 32
-    for line in range(batch.shape[0]):
-        offers[line] |= fingerprint(batch, line, first, rule)
 
 
 @kernel(types.void(ROWS, INT, RELATION, INTS, INTS))
@@ -60,7 +58,7 @@ def fold_ranks(batch, column, relation, labels, offers):  # type: ignore[no-unty
         if flags[row] & NEW == 0:
             offers[line] = WORTHLESS
         elif rank > offers[line] >> 32:
-            offers[line] = (rank << 32) | (offers[line] & _PRINT)
+            offers[line] = rank << 32
 
 
 @kernel(INT(INTS, INTS))
@@ -138,9 +136,11 @@ def find_keepers(batch, width, rule, relation, labels, out):  # type: ignore[no-
     return made
 
 
-@kernel(INT(ROWS, INTS, INTS, INTS, INTS, BOOLS))
-def take_other(batch, offers, numbers, labels, own, found):  # type: ignore[no-untyped-def]
+@kernel(INT(ROWS, INTS, INT, INTS, INTS, INTS, BOOLS))
+def take_other(batch, offers, rule, numbers, labels, own, found):  # type: ignore[no-untyped-def]
     """Give rows another derivation that uses only rows before them; the first column of a line says which row.
+
+    Of the offers only ranks matter.
 
     Before a row are those of smaller rank, and in the columns ``own``, which hold rows of its relation, those of the
     same rank with a smaller number; if there are no such columns, other ones may hold rows of its rank. Rows keep their
@@ -163,7 +163,7 @@ def take_other(batch, offers, numbers, labels, own, found):  # type: ignore[no-u
                 before &= used < row or labels[used] >> 32 < rank
         if before:
             found[line] = True
-            labels[row] = (rank << 32) | (offers[at] & _PRINT)
+            labels[row] = (rank << 32) | fingerprint(batch, at, 1, rule)
             made += 1
     return made
 
@@ -182,9 +182,22 @@ def left_over(batch, numbers, found, out):  # type: ignore[no-untyped-def]
     return made
 
 
-@kernel(INT(ROWS, INTS, RELATION, INTS, INTS))
-def take_lowest(batch, offers, relation, labels, out):  # type: ignore[no-untyped-def]
-    """Give dead rows, whose numbers are in the first column, the smallest of their offers that are worth something.
+@kernel(INT(ROWS, RELATION, ROWS))
+def of_dead(batch, relation, out):  # type: ignore[no-untyped-def]
+    """Copy the lines of rows that are dead, with the row's number in the first column; return how many."""
+    flags = relation[1]
+    made = 0
+    for at in range(batch.shape[0]):
+        if flags[batch[at, 0]] & NEW == 0:
+            for column in range(batch.shape[1]):
+                out[made, column] = batch[at, column]
+            made += 1
+    return made
+
+
+@kernel(INT(ROWS, INTS, INT, RELATION, INTS, INTS))
+def take_lowest(batch, offers, rule, relation, labels, out):  # type: ignore[no-untyped-def]
+    """Give dead rows, whose numbers are in the first column, the smallest rank that is offered, if any is.
 
     Mark and collect the rows that got one; return how many.
     """
@@ -196,11 +209,11 @@ def take_lowest(batch, offers, relation, labels, out):  # type: ignore[no-untype
             continue
         if flags[row] & MARK == 0:
             flags[row] |= MARK
-            labels[row] = offers[at]
             out[made] = row
             made += 1
-        else:
-            labels[row] = min(labels[row], offers[at])
+        elif offers[at] >> 32 >= labels[row] >> 32:
+            continue
+        labels[row] = (offers[at] & ~_PRINT) | fingerprint(batch, at, 1, rule)
     return made
 
 

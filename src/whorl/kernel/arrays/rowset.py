@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INTS, ROWS, inlined, kernel, part, prefetch
+from whorl.kernel.arrays.jit import BOOLS, BYTES, GOLDEN, INT, INTS, ROWS, inlined, kernel, part, prefetch
 
 NEW, OLD, MARK = 1, 2, 4  # alive after this epoch, alive before it, collected by someone
 COUNT, BITS, NARROW, DEAD = 0, 1, 2, 3  # places in `meta`: rows, bits of the table, narrow or not, dead rows or none
@@ -407,6 +407,24 @@ def retire(numbers, relation, gone):  # type: ignore[no-untyped-def]
             flags[row] &= ~np.uint8(NEW)
             gone[made] = row
             made += 1
+    if made:
+        meta[DEAD] = 1
+    return made
+
+
+@kernel(INT(INTS, BOOLS, RELATION, INTS))
+def let_fall(numbers, saved, relation, gone):  # type: ignore[no-untyped-def]
+    """Clear the MARK bit of rows, and the NEW bit of those not saved; put these into ``gone``; return how many."""
+    _rows, flags, _table, meta = relation
+    made = 0
+    for at in range(numbers.size):
+        row = numbers[at]
+        bits = flags[row] & ~np.uint8(MARK)
+        if not saved[at] and bits & NEW != 0:
+            bits &= ~np.uint8(NEW)
+            gone[made] = row
+            made += 1
+        flags[row] = bits
     if made:
         meta[DEAD] = 1
     return made

@@ -266,6 +266,13 @@ class StoredRelation:
         self.note_changes(gone)
         return gone
 
+    def let_fall(self, numbers: Ints, saved: Mask) -> Ints:
+        """Take marks off rows, and let those die that are not saved; return these."""
+        gone = np.empty(len(numbers), np.int64)
+        gone = gone[: rowset.let_fall(numbers, saved, self.arrays, gone)]
+        self.note_changes(gone)
+        return gone
+
     def read(self, numbers: Ints, *, more: int = 0) -> Ints:
         """Return rows by number, with ``more`` columns behind; the first of these takes the numbers."""
         out = np.empty((len(numbers), self.width + more), np.int64)

@@ -153,9 +153,7 @@ class Rederive(Fixpoint):
                     continue
                 numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
                 work.doubted += len(numbers)
-                stratum.relation(name).unmark(numbers)
-                saved = self.saved(name, numbers)
-                gone = stratum.retire(name, numbers if saved is None else numbers[~saved])
+                gone = stratum.let_fall(name, numbers, self.saved(name, numbers))
                 if len(gone):
                     work.fallen += len(gone)
                     fallen[name].append(gone)

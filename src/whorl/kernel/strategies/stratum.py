@@ -16,7 +16,7 @@ from whorl.kernel.operators.compiling import compile_at_atom, compile_at_head, c
 from whorl.kernel.operators.pipeline import Pipeline, State
 from whorl.kernel.state.best import BestRows
 from whorl.kernel.state.frontier import Frontier
-from whorl.kernel.state.relation import Ints, StoredRelation
+from whorl.kernel.state.relation import Ints, Mask, StoredRelation
 from whorl.model.limits import Limits
 from whorl.model.types import Type
 from whorl.model.values import format_row
@@ -130,6 +130,13 @@ class Stratum:
         if name in self.frontiers:
             return self.frontiers[name].fall(numbers)
         return self.best[name].fall(numbers) if name in self.best else self.relation(name).retire(numbers)
+
+    def let_fall(self, name: str, numbers: Ints, saved: Mask | None) -> Ints:
+        """Take marks off rows, and let those die that nothing saved; return them."""
+        if saved is not None and name not in self.frontiers and name not in self.best:
+            return self.relation(name).let_fall(numbers, saved)
+        self.relation(name).unmark(numbers)
+        return self.retire(name, numbers if saved is None else numbers[~saved])
 
     def clear(self) -> None:
         """Let every row of the stratum die."""

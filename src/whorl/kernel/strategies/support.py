@@ -64,16 +64,20 @@ class Support(Rederive):
 
     def offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return a rank above those of the rows of the stratum that a derivation uses, and its fingerprint."""
-        offers = np.empty(len(batch), np.int64)
+        offers = self._ranks(rule, batch, first)
+        arithmetic.stamp(batch, first, rule, offers)
+        return offers
+
+    def _ranks(self, rule: int, batch: Ints, first: int) -> Ints:
+        """Return offers without fingerprints, which only who takes one needs."""
         inside = self.stratum.inside_premises(rule)
         if not inside:
-            arithmetic.stamp(batch, first, rule, offers)
+            return np.zeros(len(batch), np.int64)
+        offers = np.empty(len(batch), np.int64)
         for at, (place, name) in enumerate(inside):
             used = self.stratum.relation(name)
-            if at == 0:
-                arithmetic.stamp_above(batch, first, rule, first + place, used.arrays, used.labels, offers)
-            else:
-                arithmetic.fold_ranks(batch, first + place, used.arrays, used.labels, offers)
+            take = arithmetic.fold_ranks if at else arithmetic.rank_above
+            take(batch, first + place, used.arrays, used.labels, offers)
         return offers
 
     def accept(self, rule: int, chunk: Ints) -> Ints:
@@ -104,8 +108,8 @@ class Support(Rederive):
         left = len(numbers)
         seen: list[tuple[int, Ints]] = []
         for rule, chunk in self.supports(name, numbers, EITHER, self._rules_for(name, numbers)):
-            offers = self.offers(rule, chunk, 1)
-            made = arithmetic.take_other(chunk, offers, numbers, relation.labels, self._own(rule), found)
+            ranks = self._ranks(rule, chunk, 1)
+            made = arithmetic.take_other(chunk, ranks, rule, numbers, relation.labels, self._own(rule), found)
             self.stratum.state.work.labels += made
             left -= made
             self._room -= chunk.size
@@ -147,7 +151,11 @@ class Support(Rederive):
                 yield rule, chunk
             return
         for rule, parts in self._seen[name].items():
-            chunk = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            if len(parts) > 1:
+                chunk = np.concatenate(parts)
+            else:  # it may have been looked at before, and some rows are back
+                left = np.empty_like(parts[0])
+                chunk = left[: arithmetic.of_dead(parts[0], self.stratum.relation(name).arrays, left)]
             self._seen[name][rule] = [chunk]
             yield rule, chunk
 
@@ -156,9 +164,9 @@ class Support(Rederive):
         relation = self.stratum.relation(name)
         back: list[Ints] = []
         for rule, chunk in self._recalled(name, numbers):
-            offers = self.offers(rule, chunk, 1)
+            ranks = self._ranks(rule, chunk, 1)
             out = np.empty(len(chunk), np.int64)
-            back.append(out[: arithmetic.take_lowest(chunk, offers, relation.arrays, relation.labels, out)])
+            back.append(out[: arithmetic.take_lowest(chunk, ranks, rule, relation.arrays, relation.labels, out)])
         returned = np.concatenate(back) if back else _NONE
         relation.unmark(returned)
         return relation.revive(returned)
