@@ -1,8 +1,8 @@
 """An index: the key columns of a relation to the numbers of the rows that hold them.
 
 An index is the tuple (table, slots, arena, meta, columns). `slots` has a line for each key: the first row that holds
-it, and the start, length and capacity of its vector of row numbers in `arena`. A vector of one is that first row, and
-takes no room in the arena. An entry of `table` is -1 or the number of a slot. While a key is one column of small
+it, and the start, length and capacity of its vector of row numbers in `arena`. A vector of one or two stands in the slot
+itself, the second row in the place of the start, and takes no room in the arena. An entry of `table` is -1 or the number of a slot. While a key is one column of small
 numbers, `meta` says direct, and the key itself is the place in the table; else places follow from the key's hash. A
 vector that is full moves to the end of the arena with twice the room. Rows that died stay in the vectors; probing looks
 at their flags.
@@ -23,6 +23,7 @@ INDEX = types.Tuple((INT32S, SLOT_LINES, INT32S, INTS, INTS))  # type: ignore[no
 ROW_NUMBER = -1  # in `wants`: the number of the row itself
 BLOCK = 256
 EMPTY = -1
+INLINE = 2  # rows that stand in the slot itself
 FAR = 32768  # more keys than this do not stay in the near caches
 
 _SEED = np.uint64(0x13198A2E03707344)
@@ -122,21 +123,20 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
                 break
             table[place] = taken
             slots[taken, REP] = line
-            slots[taken, START] = 0
             slots[taken, LENGTH] = 1
-            slots[taken, CAPACITY] = 1
+            slots[taken, CAPACITY] = INLINE
             taken += 1
+        elif slots[slot, LENGTH] < INLINE:
+            slots[slot, slots[slot, LENGTH]] = line
+            slots[slot, LENGTH] += 1
         else:
             length = np.int64(slots[slot, LENGTH])
             first = np.int64(slots[slot, START])
             if length == slots[slot, CAPACITY]:
                 if used + 2 * length > arena.size:
                     break
-                if length == 1:
-                    arena[used] = slots[slot, REP]
-                else:
-                    for at in range(length):
-                        arena[used + at] = arena[first + at]
+                for at in range(length):
+                    arena[used + at] = slots[slot, at] if length == INLINE else arena[first + at]
                 first = used
                 slots[slot, START] = used
                 slots[slot, CAPACITY] = 2 * length
@@ -286,7 +286,7 @@ def probe(left, keys, index, relation, wants, out, state):  # type: ignore[no-un
                 if found[at] != EMPTY:
                     prefetch(slots, found[at] * 4)
             for at in range(high - low):
-                if found[at] != EMPTY:
+                if found[at] != EMPTY and slots[found[at], LENGTH] > INLINE:
                     prefetch(arena, np.int64(slots[found[at], START]))
         while line < high:
             slot = found[line - low]
@@ -294,7 +294,7 @@ def probe(left, keys, index, relation, wants, out, state):  # type: ignore[no-un
                 start = np.int64(slots[slot, START])
                 length = np.int64(slots[slot, LENGTH])
                 while offset < length and made < room:
-                    row = np.int64(slots[slot, REP] if length == 1 else arena[start + offset])
+                    row = np.int64(slots[slot, offset] if length <= INLINE else arena[start + offset])
                     offset += 1
                     if flags[row] & need:
                         lines[made] = line
@@ -347,6 +347,6 @@ def test_keys(left, keys, index, relation, need, out):  # type: ignore[no-untype
             start = np.int64(slots[slot, START])
             length = np.int64(slots[slot, LENGTH])
             for at in range(length):
-                if flags[slots[slot, REP] if length == 1 else arena[start + at]] & need:
+                if flags[slots[slot, at] if length <= INLINE else arena[start + at]] & need:
                     out[line] = 1
                     break
