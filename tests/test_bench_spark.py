@@ -17,6 +17,7 @@ from whorl.bench.contestants import Contestant
 from whorl.bench.contestants.spark import bound
 from whorl.bench.graphs import Ints
 from whorl.bench.measure import TreeMeter
+from whorl.bench.on_spark import warmly
 from whorl.bench.outcome import Outcome
 from whorl.bench.plot import build_panel
 from whorl.bench.results import CaseResult, Tally
@@ -25,6 +26,7 @@ from whorl.bench.spark_cases import CTE, EMPTY, EVALUATE, IN_PROCESS, LOOP, ONE,
 from whorl.bench.suite import find_case
 from whorl.bench.targets import judge
 from whorl.bench.worker import Job, run_job
+from whorl.bench.workload import CLOSURE, Batch, Workload
 
 STREAMS = ("spark-epoch", "spark-partitions")
 
@@ -129,6 +131,19 @@ def test_a_case_of_the_other_suite_is_not_run() -> None:
     run = whorl("bench", "spark", "--only", "edge")
     assert run.code == 1
     assert 'E661 there is no benchmark case "edge"' in run.err
+
+
+def test_a_load_is_measured_once_it_has_been_done_before() -> None:
+    small, large = (Workload(CLOSURE, Batch("load", {})) for _ in range(2))
+    done: list[Workload] = []
+
+    def run(workload: Workload) -> Outcome:
+        done.append(workload)
+        return Outcome({"load.wall": 10.0 / len(done)})
+
+    outcome = warmly(run, small, large)
+    assert [each is large for each in done] == [False, True, True]
+    assert outcome.figures == {"load.wall": 10.0 / 3, "first.wall": 5.0}
 
 
 # Contestants, on small data; each starts a Spark of its own

@@ -7,6 +7,8 @@ are Any here; nothing of pyspark is imported, for all of it hangs on the session
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -18,7 +20,7 @@ import pyarrow.parquet as pq
 
 from whorl.bench.answer import Answer, sql_number
 from whorl.bench.graphs import Ints
-from whorl.bench.outcome import Steps
+from whorl.bench.outcome import Outcome, Steps
 from whorl.bench.workload import Batch, Workload
 
 COLUMNS = ("x", "y")
@@ -42,6 +44,17 @@ def open_session() -> Any:
     from whorl.hosts.spark.session import spark_session  # noqa: PLC0415 - needs pyspark
 
     return spark_session("local[2]", _SETTINGS)
+
+
+def warmly(run: Callable[[Workload], Outcome], warm_up: Workload, workload: Workload) -> Outcome:
+    """Return what a load takes in a session that has done it before; how long it took then is the figure `first.wall`.
+
+    In a new session most of Spark's code runs for the first few times, and the JVM still compiles it; the small case
+    that comes before both cannot change that.
+    """
+    run(warm_up)
+    first, again = run(workload), run(workload)
+    return replace(again, figures={**again.figures, "first.wall": first.figures["load.wall"]})
 
 
 def edges_frame(spark: Any, workload: Workload) -> Any:

@@ -16,6 +16,7 @@ _LOADS = {
     "load.engine": "engine CPU",
     "load.cpu": "load CPU",
     "load.wall": "load wall",
+    "first.wall": "first time",
     "state.row": "state B/row",
     "rss.row": "memory B/row",
 }

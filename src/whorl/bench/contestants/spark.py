@@ -9,7 +9,7 @@ every round; nobody would know that number beforehand.
 from __future__ import annotations
 
 import tempfile
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from whorl.bench.graphs import Ints
 from whorl.bench.measure import TreeMeter
-from whorl.bench.on_spark import answer_in, edges_frame, epoch_figures, feed, missing, open_session
+from whorl.bench.on_spark import answer_in, edges_frame, epoch_figures, feed, missing, open_session, warmly
 from whorl.bench.outcome import Outcome
 from whorl.bench.workload import Workload
 
@@ -37,11 +37,15 @@ WITH RECURSIVE path(x, y, level) AS (
 def measure(workload: Workload, warm_up: Workload, variant: str, *, rows_out: bool) -> Outcome:
     """Measure a loop, a table expression (`cte`), or a stream that does nothing (`empty`)."""
     assert not rows_out, "rows stay in Spark here"
-    run = {"loop": _loop, "cte": _table_expression, "empty": _nothing}[variant]
+    run = _table_expression if variant == "cte" else _nothing
     spark = open_session()
-    outcomes = [run(spark, each) for each in (warm_up, workload)]
+    if variant == "loop":
+        outcome = warmly(partial(_loop, spark), warm_up, workload)
+    else:
+        run(spark, warm_up)
+        outcome = run(spark, workload)
     spark.stop()
-    return outcomes[-1]
+    return outcome
 
 
 def _loop(spark: Any, workload: Workload) -> Outcome:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import whorl
 from whorl.bench.measure import TreeMeter
-from whorl.bench.on_spark import answer_in, edges_frame, epoch_figures, feed, missing, open_session
+from whorl.bench.on_spark import answer_in, edges_frame, epoch_figures, feed, missing, open_session, warmly
 from whorl.bench.outcome import Outcome
 from whorl.bench.workload import Workload
 from whorl.model.limits import Limits
@@ -21,13 +22,14 @@ def measure(workload: Workload, warm_up: Workload, variant: str, *, rows_out: bo
     """Measure `evaluate`, `stream`, or a stream with so many partitions."""
     assert not rows_out, "rows stay in Spark here"
     spark = open_session()
-    partitions = int(variant.split(maxsplit=1)[0]) if variant[0].isdigit() else None
-    outcomes = [
-        _evaluate(spark, each) if variant == "evaluate" else _stream(spark, each, partitions)
-        for each in (warm_up, workload)
-    ]
+    if variant == "evaluate":
+        outcome = warmly(partial(_evaluate, spark), warm_up, workload)
+    else:
+        partitions = int(variant.split(maxsplit=1)[0]) if variant[0].isdigit() else None
+        _stream(spark, warm_up, partitions)
+        outcome = _stream(spark, workload, partitions)
     spark.stop()
-    return outcomes[-1]
+    return outcome
 
 
 def _evaluate(spark: Any, workload: Workload) -> Outcome:

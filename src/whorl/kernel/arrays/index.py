@@ -1,11 +1,11 @@
 """An index: the key columns of a relation to the numbers of the rows that hold them.
 
 An index is the tuple (table, slots, arena, meta, columns). `slots` has a line for each key: the first row that holds
-it, and the start, length and capacity of its vector of row numbers in `arena`. A vector of one or two stands in the slot
-itself, the second row in the place of the start, and takes no room in the arena. An entry of `table` is -1 or the number of a slot. While a key is one column of small
-numbers, `meta` says direct, and the key itself is the place in the table; else places follow from the key's hash. A
-vector that is full moves to the end of the arena with twice the room. Rows that died stay in the vectors; probing looks
-at their flags.
+it, and the start, length and capacity of its vector of row numbers in `arena`. A vector of one or two stands in the
+slot itself, the second row in the place of the start, and takes no room in the arena. An entry of `table` is -1 or the
+number of a slot. While a key is one column of small numbers, `meta` says direct, and the key itself is the place in the
+table; else places follow from the key's hash. A vector that is full moves to the end of the arena with twice the room.
+Rows that died stay in the vectors; probing looks at their flags.
 """
 
 from __future__ import annotations
