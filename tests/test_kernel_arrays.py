@@ -290,7 +290,7 @@ def test_facts_arrive_in_their_order(batches: list[list[tuple[int, int]]], timed
         numbers = np.array([row for row, _time in batch], np.int64)
         times = np.array([time for _row, time in batch] if timed else [], np.int64)
         touched, before = np.empty(len(batch), np.int64), np.empty((len(batch), 3), np.int64)
-        known, old = dict(model), (present.copy(), since.copy(), arrived.copy())
+        known, old = dict(model), (since.copy(), arrived.copy())
         facts = (present, since, arrived)
         both = fact_arrays.arrive(numbers, times, arrivals, facts, relation.arrays, touched, before)
         for at, (row, time) in enumerate(batch):
@@ -300,7 +300,8 @@ def test_facts_arrive_in_their_order(batches: list[list[tuple[int, int]]], timed
         rows = touched[: both >> 32].tolist()
         assert rows == list(dict.fromkeys(numbers.tolist()))
         assert both & 0xFFFFFFFF == len(model) - len(known)
-        assert before[: len(rows)].tolist() == [[int(array[row]) for array in old] for row in rows]
+        again = [row for row in rows if row in known]
+        assert before[: len(again)].tolist() == [[row, int(old[0][row]), int(old[1][row])] for row in again]
         assert set(np.flatnonzero(present).tolist()) == set(model)
         assert {row: (int(since[row]), int(arrived[row])) for row in model} == model
         present[5] = False  # a fact that goes and comes again has no time yet
@@ -325,6 +326,17 @@ def test_facts_die_at_the_first_slide_after_their_window(times: list[int], size:
     fact_arrays.find_deaths(np.arange(len(since)), since, size, slide, out)
     expected = [next(at for at in range(t + size, t + size + slide) if at % slide == 0) for t in times]
     assert out.tolist() == [*expected, fact_arrays.FOREVER]
+
+
+@given(st.lists(st.tuples(st.integers(-20, 20), st.booleans()), max_size=8), st.integers(-20, 40))
+def test_facts_expire_that_are_present_and_due(drawn: list[tuple[int, bool]], now: int) -> None:
+    since, present = np.array([each[0] for each in drawn], np.int64), np.array([each[1] for each in drawn], np.bool_)
+    named = np.concatenate((np.arange(len(drawn)), np.arange(len(drawn))))
+    gone = np.empty(len(named), np.int64)
+    made = fact_arrays.expire(named, now, 5, 3, (present, since, since.copy()), gone)
+    deaths = [-(-(time + 5) // 3) * 3 for time, _here in drawn]
+    assert gone[:made].tolist() == [at for at, (_time, here) in enumerate(drawn) if here and deaths[at] <= now]
+    assert present.tolist() == [here and deaths[at] > now for at, (_time, here) in enumerate(drawn)]
 
 
 @settings(max_examples=100)

@@ -23,7 +23,7 @@ from whorl.kernel.strategies.absorption import Absorption
 from whorl.logical.compile import compile_program
 from whorl.logical.intake import DataTypes
 from whorl.logical.plan import LogicalPlan
-from whorl.model.delta import Epoch
+from whorl.model.delta import Change, Epoch
 from whorl.model.limits import Limits
 from whorl.oracle.session import Oracle
 from whorl.physical.strategies import STRATEGIES
@@ -149,6 +149,19 @@ def test_sweeping_dead_rows_changes_nothing(case: Case, strategy: str) -> None:
         patch.setattr(base, "SPARE", 0)
         patch.setattr(partition, "SPARE", 0)
         _check(case, strategy)
+
+
+def test_a_fact_dies_in_time_after_a_refused_epoch_refreshed_it() -> None:
+    text = "STREAM e(Ts: Timestamp, X: Integer, Y: Integer) WINDOW(10).\nr(X, Y) :- e(_, X, Y).\n"
+    source = Source("refreshed", text + "r(X, Z) :- r(X, Y), e(_, Y, Z).\nquery r(X, Y).\n")
+    host = InProcess(lambda types: compile_program(source, data_types=types), Limits(tuples=3))
+    host.commit(Epoch(1, (Change("e", (0, 1, 2), 1),), 0))
+    crowd = tuple(Change("e", (20, number, number + 1), 1) for number in range(4))
+    with pytest.raises(UserError, match="E507"):
+        host.commit(Epoch(2, (Change("e", (15, 1, 2), 1), *crowd), 20))
+    assert host.rows("r") == {(1, 2)}
+    host.commit(Epoch(2, (), 21))
+    assert host.rows("r") == set()
 
 
 @settings(max_examples=60)

@@ -93,6 +93,8 @@ def merge_results(results: Sequence[StepResult], together: Callable[[Iterable[fl
     Counts and work add up; of the rounds, the partition with the most counts. Seconds add up where partitions run one
     after the other; a host that runs them side by side gives ``max`` for ``together``.
     """
+    if len(results) == 1:
+        return results[0]
     counts, work = InputCounts(), Work()
     for result in results:
         counts.add(result.input)

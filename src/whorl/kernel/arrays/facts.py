@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from whorl.kernel.arrays.jit import BOOLS, GOLDEN, INT, INTS, ROWS, kernel
+from whorl.kernel.arrays.jit import BOOLS, GOLDEN, INT, INTS, ROWS, inlined, kernel
 from whorl.kernel.arrays.rowset import MARK, RELATION
 
 FACTS = types.Tuple((BOOLS, INTS, INTS))  # type: ignore[no-untyped-call]
@@ -20,8 +20,8 @@ NEVER = np.iinfo(np.int64).min  # the time of a fact that arrived before event t
 def arrive(numbers, times, arrivals, facts, relation, touched, before):  # type: ignore[no-untyped-def]
     """Let facts arrive in their order, with times if there are any; a later time replaces an earlier one.
 
-    Put each row once into ``touched``, and what was known of it into ``before``. Return how many rows these are,
-    shifted by 32 bits, with the number of facts that were not present below it.
+    Put each row once into ``touched``, and those that were present, with what was known of them, into ``before``.
+    Return how many rows these are, shifted by 32 bits, with the number of facts that were not present below it.
     """
     present, since, arrived = facts
     flags = relation[1]
@@ -32,14 +32,16 @@ def arrive(numbers, times, arrivals, facts, relation, touched, before):  # type:
         if flags[row] & MARK == 0:
             flags[row] |= MARK
             touched[made] = row
-            before[made, 0] = present[row]
-            before[made, 1] = since[row]
-            before[made, 2] = arrived[row]
-            made += 1
-            if not present[row]:
+            if present[row]:
+                again = made - fresh
+                before[again, 0] = row
+                before[again, 1] = since[row]
+                before[again, 2] = arrived[row]
+            else:
                 present[row] = True
                 since[row] = NEVER
                 fresh += 1
+            made += 1
         arrived[row] = arrivals + 1 + at
         if times.size and times[at] > since[row]:
             since[row] = times[at]
@@ -71,17 +73,35 @@ def sort_out(numbers, present, relation, shown, gone):  # type: ignore[no-untype
     return (here << 32) | away
 
 
+@inlined
+def death_of(time, size, slide):  # type: ignore[no-untyped-def]
+    """Return when a fact dies: when its window of some size has passed, at the first slide after that."""
+    if time == NEVER:
+        return FOREVER
+    death = time + size
+    rest = death % slide
+    return death if rest == 0 else death - rest + slide
+
+
 @kernel(types.void(INTS, INTS, INT, INT, INTS))
 def find_deaths(numbers, since, size, slide, out):  # type: ignore[no-untyped-def]
-    """Put when facts die into ``out``: when their window of some size has passed, at the first slide after that."""
+    """Put when facts die into ``out``."""
     for at in range(numbers.size):
-        time = since[numbers[at]]
-        if time == NEVER:
-            out[at] = FOREVER
-        else:
-            death = time + size
-            rest = death % slide
-            out[at] = death if rest == 0 else death - rest + slide
+        out[at] = death_of(since[numbers[at]], size, slide)
+
+
+@kernel(INT(INTS, INT, INT, INT, FACTS, INTS))
+def expire(numbers, now, size, slide, facts, gone):  # type: ignore[no-untyped-def]
+    """Let facts go that are present and due, perhaps named twice; put them into ``gone``; return how many."""
+    present, since, _arrived = facts
+    made = 0
+    for at in range(numbers.size):
+        row = numbers[at]
+        if present[row] and death_of(since[row], size, slide) <= now:
+            present[row] = False
+            gone[made] = row
+            made += 1
+    return made
 
 
 @kernel(INT(INTS, INTS, INTS, INTS, INTS))

@@ -430,20 +430,23 @@ def let_fall(numbers, saved, relation, gone):  # type: ignore[no-untyped-def]
     return made
 
 
-@kernel(INT(INTS, RELATION, INT, INTS))
-def select_changed(changed, relation, wanted, out):  # type: ignore[no-untyped-def]
-    """Of rows that changed, put those whose bits NEW and OLD are as wanted into ``out``, once; return how many."""
-    _rows, flags, _table, _meta = relation
-    made = 0
+@kernel(types.void(INTS, RELATION, ROWS, INTS))
+def sort_changes(changed, relation, out, counts):  # type: ignore[no-untyped-def]
+    """Put the rows that changed into a line of ``out`` by their bits NEW and OLD, each once; count them in ``counts``.
+
+    Line NEW takes those that appeared, OLD those that vanished, NEW | OLD those that were and are alive.
+    """
+    flags = relation[1]
     for at in range(changed.size):
         row = changed[at]
-        if flags[row] == wanted:
+        bits = flags[row]
+        if bits & MARK == 0:
             flags[row] |= MARK
-            out[made] = row
-            made += 1
-    for at in range(made):
-        flags[out[at]] = wanted
-    return made
+            out[bits, counts[bits]] = row
+            counts[bits] += 1
+    for bits in range(counts.size):
+        for at in range(counts[bits]):
+            flags[out[bits, at]] = bits
 
 
 @kernel(INT(INTS, RELATION, INTS, INTS))

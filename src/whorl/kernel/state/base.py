@@ -176,6 +176,15 @@ class BaseFacts:
     def _restore(self, numbers: Ints, present: Mask, times: Ints, arrived: Ints) -> None:
         self._present[numbers], self._times[numbers], self._arrived[numbers] = present, times, arrived
 
+    def _put_back(self, numbers: Ints) -> None:
+        """Let facts be present again that have just gone."""
+        self._present[numbers] = True
+
+    def _unarrive(self, touched: Ints, before: Ints) -> None:
+        """Undo an arrival; what was present is as it was before."""
+        self._present[touched] = False
+        self._restore(before[:, 0], np.ones(len(before), np.bool_), before[:, 1], before[:, 2])
+
     def _remember_rest(self) -> None:
         """Note what an epoch changes beside the facts themselves."""
         rest = (self._arrivals, self._alive, self._boundary, list(self._dirty), list(self._untimed))
@@ -235,8 +244,8 @@ class BaseFacts:
         both = fact_arrays.arrive(numbers, stamps, self._arrivals, facts, self.stored.arrays, touched, before)
         self._arrivals += len(numbers)
         fresh = both & 0xFFFFFFFF
-        touched, before = touched[: both >> 32], before[: both >> 32]
-        self._undo.append(partial(self._restore, touched, before[:, 0] != 0, before[:, 1], before[:, 2]))
+        touched = touched[: both >> 32]
+        self._undo.append(partial(self._unarrive, touched, before[: len(touched) - fresh].copy()))
         counts.inserted += fresh
         counts.refreshed += len(numbers) - fresh
         self._dirty.append(touched)
@@ -281,8 +290,12 @@ class BaseFacts:
         self._forget(there)
 
     def _forget(self, numbers: Ints) -> None:
-        self._remember(numbers)
+        """Let facts go that are present."""
         self._present[numbers] = False
+        self._note_gone(numbers)
+
+    def _note_gone(self, numbers: Ints) -> None:
+        self._undo.append(partial(self._put_back, numbers))
         self._dirty.append(numbers)
         window = self.relation.window
         if window is not None and window.counted:
@@ -305,14 +318,15 @@ class BaseFacts:
 
     def _expire(self, now: int) -> int:
         """Let the facts die whose end has come."""
-        numbers = distinct(self._queue.due(now))
-        if not len(numbers):
+        due = self._queue.due(now)
+        if not len(due):
             return 0
-        deaths = self._deaths(numbers)
-        self._undo.append(partial(self._queue.wait, numbers, deaths))
-        numbers = numbers[self._present[numbers] & (deaths <= now)]
-        self._forget(numbers)
-        return len(numbers)
+        self._undo.insert(0, partial(self._wait, due))  # last of all, when they have their old times
+        gone = np.empty(len(due), np.int64)
+        size, slide = self._lasting
+        made: int = fact_arrays.expire(due, now, size, slide, (self._present, self._times, self._arrived), gone)
+        self._note_gone(gone[:made])
+        return made
 
     def _expire_counted(self, size: int) -> int:
         expired = 0
@@ -346,13 +360,17 @@ class BaseFacts:
 
     def _deaths(self, numbers: Ints) -> Ints:
         """Return when facts die: at the first slide, if there are any, from which their window does not reach back."""
-        size = self._timed_window
-        assert size is not None, "only what has a window dies by itself"
-        window = self.relation.window
         deaths = np.empty(len(numbers), np.int64)
-        slide = 1 if window is None or window.slide is None else window.slide
+        size, slide = self._lasting
         fact_arrays.find_deaths(numbers, self._times, size, slide, deaths)
         return deaths
+
+    @property
+    def _lasting(self) -> tuple[int, int]:
+        """How long facts last, and how far their window slides."""
+        size, window = self._timed_window, self.relation.window
+        assert size is not None, "only what has a window dies by itself"
+        return size, 1 if window is None or window.slide is None else window.slide
 
     def _label(self, numbers: Ints) -> None:
         """Note when facts die, to be undone with the epoch."""

@@ -149,7 +149,7 @@ class StoredRelation:
         self._labelled = False
         self._changed: list[Ints] = []
         self._together: Ints | None = None  # all of them, since someone asked
-        self._selected: dict[int, Ints] = {}  # likewise what was asked of them
+        self._selected: list[Ints] = []  # likewise, by their bits NEW and OLD
         self.lowered = False  # whether a label got smaller in this epoch
         self.living = 0  # rows alive after the last epoch
         self.arrays = (self._rows, self._flags, self._table, self._meta)
@@ -319,10 +319,11 @@ class StoredRelation:
         return self._select(rowset.NEW), self._select(rowset.OLD)
 
     def _select(self, wanted: int) -> Ints:
-        if wanted not in self._selected:
+        if not self._selected:
             changed = self.changed()
-            out = np.empty(len(changed), np.int64)
-            self._selected[wanted] = out[: rowset.select_changed(changed, self.arrays, wanted, out)]
+            out, counts = np.empty((4, len(changed)), np.int64), np.zeros(4, np.int64)
+            rowset.sort_changes(changed, self.arrays, out, counts)
+            self._selected = [found[:count] for found, count in zip(out, counts.tolist(), strict=True)]
         return self._selected[wanted]
 
     def settle(self) -> tuple[Ints, Ints]:
@@ -349,7 +350,7 @@ class StoredRelation:
     def _forget_changes(self) -> None:
         self._changed = []
         self._together = None
-        self._selected = {}
+        self._selected = []
         self.lowered = False
 
     def drop(self, wasted: Mask) -> None:
