@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.command_line import whorl
-from whorl.bench import graphs
+from whorl.bench import graphs, on_spark
 from whorl.bench.contestants import Contestant
 from whorl.bench.contestants.spark import bound
 from whorl.bench.graphs import Ints
@@ -133,8 +133,12 @@ def test_a_case_of_the_other_suite_is_not_run() -> None:
     assert 'E661 there is no benchmark case "edge"' in run.err
 
 
-def test_a_load_is_measured_once_it_has_been_done_before() -> None:
-    small, large = (Workload(CLOSURE, Batch("load", {})) for _ in range(2))
+@pytest.mark.parametrize(("rows", "repeats"), [(1, 2), (2, 4)])
+def test_a_load_is_measured_once_it_has_been_done_for_a_while(
+    rows: int, repeats: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, large = (Workload(CLOSURE, Batch("load", {"edge": np.zeros((many, 2), np.int64)})) for many in (1, rows))
+    monkeypatch.setattr(on_spark, "perf_counter", iter((0.0, 10.0, 29.0, 30.0)).__next__)
     done: list[Workload] = []
 
     def run(workload: Workload) -> Outcome:
@@ -142,8 +146,8 @@ def test_a_load_is_measured_once_it_has_been_done_before() -> None:
         return Outcome({"load.wall": 10.0 / len(done)})
 
     outcome = warmly(run, small, large)
-    assert [each is large for each in done] == [False, True, True]
-    assert outcome.figures == {"load.wall": 10.0 / 3, "first.wall": 5.0}
+    assert [each is large for each in done] == [False] + [True] * repeats
+    assert outcome.figures == {"load.wall": 10.0 / len(done), "first.wall": 5.0}
 
 
 # Contestants, on small data; each starts a Spark of its own

@@ -10,6 +10,8 @@ import whorl
 from tests.golden_cases import Case, cases
 from tests.spark.feeding import REACH, rows_of
 from whorl.cli.files import read_source
+from whorl.hosts.spark import residents
+from whorl.hosts.spark.anchors import anchors_for
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Epoch
 from whorl.model.limits import Limits
@@ -98,3 +100,22 @@ def test_golden_inputs_at_once(case: Case, spark: Any) -> None:
 
 def _shown(value: Any) -> Any:
     return format_value(value) if isinstance(value, whorl.Term) else value
+
+
+def _kept(spark: Any) -> list[int]:
+    """Return how many partitions the workers of two partitions keep."""
+    anchors = anchors_for(spark.sparkContext, 2)
+    found: list[int] = []
+    for number in range(2):
+        with anchors._environment(number):
+            row = spark.sparkContext.parallelize([number], 1)
+            found += row.mapPartitions(lambda _rows: [len(residents._RESIDENTS)]).collect()
+    return found
+
+
+def test_nothing_stays_in_the_workers(spark: Any) -> None:
+    frame = spark.createDataFrame([("a", "b"), ("b", "c")], "x string, y string")
+    before = _kept(spark)
+    found = whorl.evaluate(spark, REACH, {"link": frame}, partitions=2)
+    assert _kept(spark) == before
+    assert rows_of(found["reachable"]) == {("a", "b"), ("b", "c"), ("a", "c")}

@@ -12,6 +12,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from whorl.bench.outcome import Outcome, Steps
 from whorl.bench.workload import Batch, Workload
 
 COLUMNS = ("x", "y")
+WARM_SECONDS = 30.0
 _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "3g",
@@ -47,13 +49,17 @@ def open_session() -> Any:
 
 
 def warmly(run: Callable[[Workload], Outcome], warm_up: Workload, workload: Workload) -> Outcome:
-    """Return what a load takes in a session that has done it before; how long it took then is the figure `first.wall`.
+    """Return what a load takes in a session that has done it for a while; the figure `first.wall` is the first time.
 
-    In a new session most of Spark's code runs for the first few times, and the JVM still compiles it; the small case
-    that comes before both cannot change that.
+    In a new session most of Spark's code runs for the first few times, and the JVM still compiles it, which takes as
+    much time as the load. Small data are not worth the wait.
     """
     run(warm_up)
-    first, again = run(workload), run(workload)
+    started = perf_counter()
+    first = run(workload)
+    while workload.load.size > warm_up.load.size and perf_counter() - started < WARM_SECONDS:
+        run(workload)
+    again = run(workload)
     return replace(again, figures={**again.figures, "first.wall": first.figures["load.wall"]})
 
 

@@ -31,6 +31,11 @@ class Batch:
     deletes: Mapping[str, Ints] = field(default_factory=dict)
     time: int | None = None
 
+    @property
+    def size(self) -> int:
+        """How many rows arrive."""
+        return sum(map(len, self.inserts.values()))
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:

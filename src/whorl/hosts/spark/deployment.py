@@ -51,6 +51,7 @@ class Deployment:
     limits: Limits
     emit: str = "rows"
     durable: bool = False
+    once: bool = False  # whether there is but one epoch
     history: History = field(default_factory=History)
     plan: PhysicalPlan = field(init=False)
     _digest: str = field(init=False, default="")
@@ -114,6 +115,7 @@ class Deployment:
             durable=self.durable and self.store.shared,
             shared=self.store.shared,
             most_bytes=MOST_BYTES,
+            once=self.once,
             **more,
         )
 

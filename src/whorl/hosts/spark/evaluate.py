@@ -50,7 +50,7 @@ def evaluate_frames(
     layout = store.layout
     atexit.register(discard, store)
     count = context.defaultParallelism if partitions is None else partitions
-    deployment = Deployment(context, store, uuid4().hex, count, limits, "files")
+    deployment = Deployment(context, store, uuid4().hex, count, limits, "files", once=True)
     deployment.use(plan)
     token = new_token(1)
     if matched:

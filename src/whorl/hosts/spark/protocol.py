@@ -58,6 +58,7 @@ class Request:
     absent: Sequence[str] = ()  # files that the store has not got
     wanted: Mapping[str, Sequence[str]] = field(default_factory=dict)  # files that come with the job, by partition
     most_bytes: int = 0  # of files that go with a reply
+    once: bool = False  # whether nobody asks again, so that partitions need not stay
 
     @property
     def layout(self) -> Layout:

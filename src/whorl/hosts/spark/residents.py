@@ -124,6 +124,11 @@ def _left_behind(found: Resident, request: Request) -> bool:
     return found.version != request.history[-1] and exchanging(found.partition.plan, request.partitions)
 
 
+def forget(request: Request, number: int) -> None:
+    """Let a partition go that nobody asks for again."""
+    _forget((request.deployment, number))
+
+
 def _forget(key: tuple[str, int]) -> None:
     if _RESIDENTS.pop(key, None) is not None:
         REST.end()

@@ -23,7 +23,7 @@ from whorl.hosts.spark.garbage import REST
 from whorl.hosts.spark.layout import Lacking, epoch_of
 from whorl.hosts.spark.protocol import FACTS, GO_ON, IDLE, ROWS, STEP, TAKE, Brought, Reply, Request, Waiting
 from whorl.hosts.spark.rebuilding import exchanging
-from whorl.hosts.spark.residents import Resident, resident_for, save_facts, save_state, take_over
+from whorl.hosts.spark.residents import Resident, forget, resident_for, save_facts, save_state, take_over
 from whorl.hosts.spark.shares import read_share
 from whorl.hosts.spark.taking import current_request, take_in
 from whorl.hosts.spark.turns import Turns, begin, go_on, read_letters
@@ -82,10 +82,11 @@ def answer(request: Request, number: int, contents: Sequence[bytes] = ()) -> Rep
             take_over(request, number)
             return replace(Reply(number, os.getpid()), **_handed_over(request))
         resident = resident_for(request, number)
-        if request.do == STEP:
-            return _step(request, resident, contents)
-        if request.do == GO_ON:
-            return _go_on(request, resident)
+        if request.do in (STEP, GO_ON):
+            reply = _step(request, resident, contents) if request.do == STEP else _go_on(request, resident)
+            if request.once and reply.result is not None:
+                forget(request, number)
+            return reply
         partition = resident.partition
         if request.do == ROWS:
             name = next(each.relation for each in partition.plan.outputs if each.name == request.view)
