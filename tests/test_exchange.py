@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pytest
@@ -18,9 +19,12 @@ from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
 from whorl.hosts.simulated.host import Simulated
 from whorl.kernel import strategies
+from whorl.kernel.exchange import Exchange, Letter
 from whorl.kernel.state.owner import owner_of
+from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies import absorption
 from whorl.kernel.strategies.absorption import Absorption
+from whorl.kernel.strategies.dred import Dred
 from whorl.logical.compile import compile_program
 from whorl.model.batching import Batching
 from whorl.model.delta import Change, Epoch
@@ -192,11 +196,44 @@ def test_links_and_what_follows_are_shipped_once(strategy: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["dred", "pf", "support", "derivations"])
 def test_a_lost_link_ships_less_than_everything(strategy: str) -> None:
-    """REGIONS counts 16 rows for DRed here, as many as to compute all; whoever remembers what it told sends 10."""
+    """Counts, proofs and derivations kept save the rows that links still derive: 10 rows cross, not 16 as below."""
     host, _report = _network(strategy)
     report = _commit(host, 2, (-1, "link", ("E", "B")))
     assert not report.deltas
     assert _shipped(report) == {"link^2": 1, "reachable^in": 9}
+
+
+def test_dred_as_published_tells_sixteen_rows_that_are_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without counts all nine rows fall and return, as in figure 5 of REGIONS, which counts 16 rows shipped.
+
+    These are the link, the nine rows that fall, and the six that return by way of another node. Six more cross to nodes
+    that have heard of it from elsewhere.
+    """
+    monkeypatch.setattr(Dred, "saved", lambda *_given: None)
+    letters: list[Letter] = []
+    take = Exchange._take
+
+    def listen(self: Exchange, given: Sequence[Letter]) -> Iterator[tuple[str, int, Ints]]:
+        letters.extend(given)
+        return take(self, given)
+
+    host, _report = _network("dred")
+    monkeypatch.setattr(Exchange, "_take", listen)
+    report = _commit(host, 2, (-1, "link", ("E", "B")))
+    assert not report.deltas
+    assert _shipped(report) == {"link^2": 1, "reachable^in": 21}
+    known, news = {(x, y) for x in "ABE" for y in "ABE"}, 1
+    for letter in letters:
+        rows = set(zip(*(column.to_list() for column in letter.columns), strict=True))
+        if letter.channel == "reachable^in" and letter.weight < 0:
+            news += len(rows & known)
+            known -= rows
+        elif letter.channel == "reachable^in":
+            known |= set(LINKS[:3])  # what a node derives by itself, once everything has fallen
+            news += len(rows - known)
+            known |= rows
+    assert known == {(x, y) for x in "ABE" for y in "ABE"}
+    assert news == 16
 
 
 @pytest.mark.parametrize(("ship", "computed", "lost"), [("lazy", 16, 5), ("eager", 19, 2), ("plain", 20, 2)])
