@@ -71,6 +71,32 @@ def test_a_query_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
     check(spark, tmp_path / "ckpt", reference(REACH, [links(rows) for rows in EPOCHS]))
 
 
+def test_messages_as_kafka_gives_them_are_links(spark: Any, tmp_path: Path) -> None:
+    """The line of the documentation that takes rows out of messages, on a stream with the columns of Kafka's source."""
+    text = (Path(__file__).parents[2] / "docs" / "connectors.md").read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith("links = messages.")]
+    feed = Feed(tmp_path / "in")
+    messages = feed.frame(spark).selectExpr(
+        "CAST(x AS BINARY) AS key",
+        "CAST(to_json(struct(op, x, y)) AS BINARY) AS value",
+        "'links' AS topic",
+        "0 AS partition",
+        "0L AS offset",
+        "current_timestamp() AS timestamp",
+        "0 AS timestampType",
+    )
+    given: dict[str, Any] = {"messages": messages}
+    exec(line, given)
+    query = whorl.stream(spark, REACH, {"link": given["links"]}, checkpoint=tmp_path / "ckpt", partitions=2)
+    try:
+        for rows in EPOCHS:
+            feed.put(rows)
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    check(spark, tmp_path / "ckpt", reference(REACH, [links(rows) for rows in EPOCHS]))
+
+
 WINDOWED = """
 STREAM call(Ts: Timestamp, From: String, To: String) WINDOW(10).
 RELATION person(Name: String, Age: Integer).

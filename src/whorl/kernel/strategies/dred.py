@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.changes import changed_derivations
 from whorl.kernel.strategies.counting import Counts
 from whorl.kernel.strategies.fixpoint import Rows
 from whorl.kernel.strategies.rederive import Mask, Rederive
-from whorl.kernel.strategies.stratum import Entry, Stratum, needs_for
+from whorl.kernel.strategies.stratum import Entry, Stratum
 
 
 class Dred(Rederive):
@@ -126,15 +125,7 @@ class Dred(Rederive):
         if best.group:
             groups = np.unique(stratum.relation(name).read(numbers)[:, best.group], axis=0)
         chosen: list[Ints] = []
-        for number, rule in enumerate(stratum.rules):
-            if rule.relation != name:
-                continue
-            for low in range(0, len(groups), 4096):
-                part = groups[low : low + 4096]
-                lines = np.arange(len(part), dtype=np.int64)
-                batch = np.ascontiguousarray(np.column_stack((part if best.group else lines, lines)))
-                for chunk in stratum.at_head(number).run(batch, needs_for(stratum, number, NEW)):
-                    stratum.state.work.derivations += len(chunk)
-                    rows = np.insert(part[chunk[:, 1]], best.column, chunk[:, 0], axis=1)
-                    chosen.append(best.improve(np.ascontiguousarray(rows)))
+        for _rule, part, chunk in self.derivations_into(name, groups):
+            rows = np.insert(part, best.column, chunk[:, 0], axis=1)
+            chosen.append(best.improve(np.ascontiguousarray(rows)))
         return np.concatenate(chosen) if chosen else np.empty(0, np.int64)

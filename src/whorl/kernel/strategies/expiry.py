@@ -20,13 +20,12 @@ import numpy as np
 from whorl.kernel.arrays import growth
 from whorl.kernel.arrays import labels as arithmetic
 from whorl.kernel.arrays.facts import FOREVER
-from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.queue import DeathQueue
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.fixpoint import Rows
 from whorl.kernel.strategies.rederive import Rederive
-from whorl.kernel.strategies.stratum import Entry, Stratum, needs_for
+from whorl.kernel.strategies.stratum import Entry, Stratum
 
 _DEAD = np.iinfo(np.int64).min
 
@@ -207,18 +206,10 @@ class Expiry(Rederive):
         stratum, frontier = self.stratum, self.stratum.frontiers[name]
         rows = stratum.relation(name).read(numbers)
         groups = np.unique(rows[:, :-1], axis=0) if rows.shape[1] > 1 else rows[:1, :0]
-        chosen: list[Ints] = []
-        for number, rule in enumerate(stratum.rules):
-            if rule.relation != name:
-                continue
-            for low in range(0, len(groups), 4096):
-                part = groups[low : low + 4096]
-                lines = np.arange(len(part), dtype=np.int64)
-                batch = np.column_stack((part if part.shape[1] else lines, lines))
-                for chunk in stratum.at_head(number).run(np.ascontiguousarray(batch), needs_for(stratum, number, NEW)):
-                    stratum.state.work.derivations += len(chunk)
-                    found = np.column_stack((part[chunk[:, 1]], chunk[:, 0]))
-                    chosen.append(frontier.offer(found, self.offers(number, chunk, 2)))
+        chosen = [
+            frontier.offer(np.column_stack((part, chunk[:, 0])), self.offers(rule, chunk, 2))
+            for rule, part, chunk in self.derivations_into(name, groups)
+        ]
         self._touched[name] += chosen
         return np.concatenate(chosen) if chosen else np.empty(0, np.int64)
 

@@ -19,7 +19,7 @@ from whorl.kernel.arrays import labels as arithmetic
 from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.fixpoint import Fixpoint, Rows
-from whorl.kernel.strategies.stratum import EITHER, Entry, Stratum
+from whorl.kernel.strategies.stratum import EITHER, Entry, Stratum, needs_for
 
 Mask = npt.NDArray[np.bool_]
 _BATCH = 4096
@@ -181,6 +181,18 @@ class Rederive(Fixpoint):
                 for chunk in stratum.at_head(rule).run(batch, stratum.needs_inside(rule, inside)):
                     stratum.state.work.derivations += len(chunk)
                     yield rule, chunk
+
+    def derivations_into(self, name: str, groups: Ints) -> Iterator[tuple[int, Ints, Ints]]:
+        """Yield derivations that groups of `min` or `max` have now: the rule; the group of each; its value first."""
+        stratum = self.stratum
+        for rule in stratum.rules_of(name):
+            for low in range(0, len(groups), _BATCH):
+                part = groups[low : low + _BATCH]
+                lines = np.arange(len(part), dtype=np.int64)
+                batch = np.ascontiguousarray(np.column_stack((part if part.shape[1] else lines, lines)))
+                for chunk in stratum.at_head(rule).run(batch, needs_for(stratum, rule, NEW)):
+                    stratum.state.work.derivations += len(chunk)
+                    yield rule, part[chunk[:, 1]], chunk
 
     # Phase 3: return
 
