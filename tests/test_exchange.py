@@ -196,7 +196,7 @@ def test_links_and_what_follows_are_shipped_once(strategy: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["dred", "pf", "support", "derivations"])
 def test_a_lost_link_ships_less_than_everything(strategy: str) -> None:
-    """Counts, proofs and derivations kept save the rows that links still derive: 10 rows cross, not 16 as below."""
+    """Counts, proofs and derivations kept save the rows that links still derive: 10 rows cross, not 22 as below."""
     host, _report = _network(strategy)
     report = _commit(host, 2, (-1, "link", ("E", "B")))
     assert not report.deltas
@@ -207,7 +207,7 @@ def test_dred_as_published_tells_sixteen_rows_that_are_news(monkeypatch: pytest.
     """Without counts all nine rows fall and return, as in figure 5 of REGIONS, which counts 16 rows shipped.
 
     These are the link, the nine rows that fall, and the six that return by way of another node. Six more cross to nodes
-    that have heard of it from elsewhere.
+    that have heard of it from elsewhere. A row lives at one node, so that one set holds what all nodes know.
     """
     monkeypatch.setattr(Dred, "saved", lambda *_given: None)
     letters: list[Letter] = []

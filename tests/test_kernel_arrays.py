@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from whorl.kernel.arrays import facts as fact_arrays
 from whorl.kernel.arrays import index as index_arrays
 from whorl.kernel.arrays import labels as label_arrays
+from whorl.kernel.arrays import rowset
 from whorl.kernel.arrays.rowset import NEW, OLD
 from whorl.kernel.state.relation import StoredRelation
 from whorl.model.types import Type
@@ -142,6 +143,26 @@ def _labelled(ranks: list[int], prints: list[int], alive: list[bool]) -> StoredR
     relation.retire(np.flatnonzero(~np.array(alive)))
     relation.labels[:8] = (np.array(ranks) << 32) | np.array(prints)
     return relation
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=8, max_size=8),
+    st.lists(st.integers(0, 7), max_size=20),
+)
+def test_changes_are_sorted_by_what_rows_were_and_are(drawn: list[tuple[bool, bool, bool]], named: list[int]) -> None:
+    before, after, marked = ([each[at] for each in drawn] for at in range(3))
+    relation = _labelled([0] * 8, [0] * 8, before)
+    relation.settle()
+    relation.retire(np.flatnonzero(~np.array(after)))
+    relation.revive(np.flatnonzero(np.array(after)))
+    held = relation.mark(np.flatnonzero(np.array(marked)))
+    out, counts = np.empty((4, len(named)), np.int64), np.zeros(4, np.int64)
+    rowset.sort_changes(np.array(named, np.int64), relation.arrays, out, counts)
+    free = [row for row in dict.fromkeys(named) if not marked[row]]
+    for bits in range(4):
+        wanted = [row for row in free if (after[row] * NEW) | (before[row] * OLD) == bits]
+        assert out[bits, : counts[bits]].tolist() == wanted
+    assert relation.mark(np.arange(8)).tolist() == [row for row in range(8) if row not in held]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=8, max_size=8))
@@ -290,7 +311,7 @@ def test_facts_arrive_in_their_order(batches: list[list[tuple[int, int]]], timed
         numbers = np.array([row for row, _time in batch], np.int64)
         times = np.array([time for _row, time in batch] if timed else [], np.int64)
         touched, before = np.empty(len(batch), np.int64), np.empty((len(batch), 3), np.int64)
-        known, old = dict(model), (since.copy(), arrived.copy())
+        known, old = dict(model), (present.copy(), since.copy(), arrived.copy())
         facts = (present, since, arrived)
         both = fact_arrays.arrive(numbers, times, arrivals, facts, relation.arrays, touched, before)
         for at, (row, time) in enumerate(batch):
@@ -300,8 +321,7 @@ def test_facts_arrive_in_their_order(batches: list[list[tuple[int, int]]], timed
         rows = touched[: both >> 32].tolist()
         assert rows == list(dict.fromkeys(numbers.tolist()))
         assert both & 0xFFFFFFFF == len(model) - len(known)
-        again = [row for row in rows if row in known]
-        assert before[: len(again)].tolist() == [[row, int(old[0][row]), int(old[1][row])] for row in again]
+        assert before[: len(rows)].tolist() == [[int(array[row]) for array in old] for row in rows]
         assert set(np.flatnonzero(present).tolist()) == set(model)
         assert {row: (int(since[row]), int(arrived[row])) for row in model} == model
         present[5] = False  # a fact that goes and comes again has no time yet

@@ -151,17 +151,30 @@ def test_sweeping_dead_rows_changes_nothing(case: Case, strategy: str) -> None:
         _check(case, strategy)
 
 
-def test_a_fact_dies_in_time_after_a_refused_epoch_refreshed_it() -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_a_fact_dies_in_time_after_a_refused_epoch_refreshed_it(again: bool) -> None:
     text = "STREAM e(Ts: Timestamp, X: Integer, Y: Integer) WINDOW(10).\nr(X, Y) :- e(_, X, Y).\n"
     source = Source("refreshed", text + "r(X, Z) :- r(X, Y), e(_, Y, Z).\nquery r(X, Y).\n")
     host = InProcess(lambda types: compile_program(source, data_types=types), Limits(tuples=3))
     host.commit(Epoch(1, (Change("e", (0, 1, 2), 1),), 0))
     crowd = tuple(Change("e", (20, number, number + 1), 1) for number in range(4))
     with pytest.raises(UserError, match="E507"):
-        host.commit(Epoch(2, (Change("e", (15, 1, 2), 1), *crowd), 20))
+        gone = (Change("e", (0, 1, 2), -1),) if again else ()
+        host.commit(Epoch(2, (*gone, Change("e", (15, 1, 2), 1), *crowd), 20))
     assert host.rows("r") == {(1, 2)}
     host.commit(Epoch(2, (), 21))
     assert host.rows("r") == set()
+
+
+def test_the_oldest_fact_goes_first_after_a_refused_epoch_brought_it_again() -> None:
+    text = "STREAM e(Ts: Timestamp, X: Integer, Y: Integer) WINDOW(COUNT 2).\nr(X, Y) :- e(_, X, Y).\n"
+    source = Source("counted", text + "r(X, Z) :- r(X, Y), e(_, Y, Z).\nquery r(X, Y).\n")
+    host = InProcess(lambda types: compile_program(source, data_types=types), Limits(tuples=2))
+    host.commit(Epoch(1, (Change("e", (0, 1, 2), 1), Change("e", (0, 5, 6), 1)), None))
+    with pytest.raises(UserError, match="E507"):
+        host.commit(Epoch(2, (Change("e", (0, 1, 2), -1), Change("e", (0, 1, 2), 1), Change("e", (0, 2, 3), 1)), None))
+    host.commit(Epoch(2, (Change("e", (0, 8, 9), 1),), None))
+    assert host.rows("r") == {(5, 6), (8, 9)}
 
 
 @settings(max_examples=60)

@@ -10,6 +10,7 @@ import whorl
 from tests.golden_cases import Case, cases
 from tests.spark.feeding import REACH, rows_of
 from whorl.cli.files import read_source
+from whorl.diagnostics.errors import UserError
 from whorl.hosts.spark import residents
 from whorl.hosts.spark.anchors import anchors_for
 from whorl.logical.compile import compile_program
@@ -102,20 +103,28 @@ def _shown(value: Any) -> Any:
     return format_value(value) if isinstance(value, whorl.Term) else value
 
 
-def _kept(spark: Any) -> list[int]:
-    """Return how many partitions the workers of two partitions keep."""
+def _kept(spark: Any) -> set[tuple[str, int]]:
+    """Return the partitions that the workers of two partitions keep: their deployment, and which one."""
     anchors = anchors_for(spark.sparkContext, 2)
-    found: list[int] = []
+    found: set[tuple[str, int]] = set()
     for number in range(2):
         with anchors._environment(number):
             row = spark.sparkContext.parallelize([number], 1)
-            found += row.mapPartitions(lambda _rows: [len(residents._RESIDENTS)]).collect()
+            found |= set(row.mapPartitions(lambda _rows: list(residents._RESIDENTS)).collect())
     return found
 
 
 def test_nothing_stays_in_the_workers(spark: Any) -> None:
-    frame = spark.createDataFrame([("a", "b"), ("b", "c")], "x string, y string")
     before = _kept(spark)
+    session = whorl.open(REACH, host=whorl.SparkHost(spark, partitions=2))
+    session.insert("link", [("a", "b"), ("b", "c")])
+    session.commit()
+    session_keeps = _kept(spark) - before
+    assert {number for _deployment, number in session_keeps} == {0, 1}
+    frame = spark.createDataFrame([("a", "b"), ("b", "c")], "x string, y string")
     found = whorl.evaluate(spark, REACH, {"link": frame}, partitions=2)
-    assert _kept(spark) == before
     assert rows_of(found["reachable"]) == {("a", "b"), ("b", "c"), ("a", "c")}
+    with pytest.raises(UserError, match="E507"):
+        whorl.evaluate(spark, REACH, {"link": frame}, partitions=2, limits=Limits(tuples=1))
+    assert _kept(spark) - before == session_keeps
+    session.close()

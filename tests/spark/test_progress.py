@@ -13,6 +13,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 import whorl
 from tests.spark.feeding import EPOCHS, REACH, Feed, links, reference
 from tests.spark.processes import await_
+from whorl.hosts.spark import progress
 
 pytestmark = pytest.mark.xdist_group("spark")  # one process, and one session, for all
 
@@ -70,3 +71,14 @@ def test_each_batch_tells_what_its_epoch_did_and_cost(spark: Any, tmp_path: Path
         assert row.derivations > 0
         assert (row.stateBytes, row.seconds) == (report.state_bytes, report.seconds)
         assert row.seconds > 0
+
+
+@pytest.mark.parametrize("columns", [0, 3, 54, 55, 130])
+def test_a_row_reads_in_spark_as_it_was_packed(spark: Any, columns: int) -> None:
+    figures = {name: 2**40 + at for at, name in enumerate(progress._WHOLE)} | dict.fromkeys(progress._BROKEN, 0.25)
+    content = progress.pack_row(columns, figures)
+    row = spark._jvm.org.apache.spark.sql.catalyst.expressions.UnsafeRow(columns + len(figures))
+    row.pointTo(bytearray(content), len(content))
+    assert [row.isNullAt(at) for at in range(columns + len(figures))] == [True] * columns + [False] * len(figures)
+    read = [row.getLong(columns + at) for at in range(len(progress._WHOLE))]
+    assert [*read, row.getDouble(columns + len(read))] == list(figures.values())

@@ -37,13 +37,13 @@ WITH RECURSIVE path(x, y, level) AS (
 def measure(workload: Workload, warm_up: Workload, variant: str, *, rows_out: bool) -> Outcome:
     """Measure a loop, a table expression (`cte`), or a stream that does nothing (`empty`)."""
     assert not rows_out, "rows stay in Spark here"
-    run = _table_expression if variant == "cte" else _nothing
+    load = {"loop": _loop, "cte": _table_expression, "empty": None}[variant]
     spark = open_session()
-    if variant == "loop":
-        outcome = warmly(partial(_loop, spark), warm_up, workload)
+    if load is not None:
+        outcome = warmly(partial(load, spark), warm_up, workload)
     else:
-        run(spark, warm_up)
-        outcome = run(spark, workload)
+        _nothing(spark, warm_up)
+        outcome = _nothing(spark, workload)
     spark.stop()
     return outcome
 
@@ -63,18 +63,24 @@ def _loop(spark: Any, workload: Workload) -> Outcome:
                 break
             rounds.append(new)
             rows += found
-    return Outcome(spent.figures, {"load": answer_in(known)}, spark.version)
+    answer = answer_in(known)
+    edges.unpersist()
+    return Outcome(spent.figures, {"load": answer}, spark.version)
 
 
 def _table_expression(spark: Any, workload: Workload) -> Outcome:
     for limit in ("Level", "Row"):
         spark.conf.set(f"spark.sql.cteRecursion{limit}Limit", "-1")
     depth = bound(workload.load.inserts["edge"])
-    edges_frame(spark, workload).createOrReplaceTempView("edge")
+    edges = edges_frame(spark, workload)
+    edges.createOrReplaceTempView("edge")
     found = spark.sql(_ACYCLIC if depth is None else _BOUNDED.format(depth=depth)).cache()
     with TreeMeter() as spent:
         found.count()
-    return Outcome(spent.figures, {"load": answer_in(found)}, spark.version)
+    answer = answer_in(found)
+    for frame in (found, edges):
+        frame.unpersist()
+    return Outcome(spent.figures, {"load": answer}, spark.version)
 
 
 def bound(edges: Ints) -> int | None:

@@ -37,7 +37,9 @@ def _evaluate(spark: Any, workload: Workload) -> Outcome:
     with TreeMeter() as spent:
         found = whorl.evaluate(spark, workload.rules.text, {"edge": edges}, limits=_LIMITS)[workload.rules.view]
         found.count()
-    return Outcome(spent.figures, {"load": answer_in(found)}, whorl.__version__)
+    answer = answer_in(found)
+    edges.unpersist()
+    return Outcome(spent.figures, {"load": answer}, whorl.__version__)
 
 
 def _stream(spark: Any, workload: Workload, partitions: int | None) -> Outcome:

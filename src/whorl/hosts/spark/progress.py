@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from struct import error as StructError  # noqa: N812 - it is one
 from struct import pack
 from typing import Any
 
@@ -36,10 +37,9 @@ class Progress:
 
     def tell(self, last: Manifest, report: EpochReport) -> None:
         """Add the figures of an epoch to the progress of the micro-batch that this thread is in."""
-        figures = figures_of(last, report)
         try:
-            self._add(figures)
-        except (Py4JError, AttributeError):  # Spark keeps its plans otherwise; the epoch counts all the same
+            self._add(figures_of(last, report))
+        except (Py4JError, AttributeError, StructError):  # no room, or no figure; the epoch counts all the same
             return
 
     def _add(self, figures: Mapping[str, int | float]) -> None:

@@ -130,7 +130,9 @@ def forget(request: Request, number: int) -> None:
 
 
 def _forget(key: tuple[str, int]) -> None:
-    if _RESIDENTS.pop(key, None) is not None:
+    found = _RESIDENTS.pop(key, None)
+    if found is not None:
+        found.stop()  # a step that waits for others would keep it
         REST.end()
 
 

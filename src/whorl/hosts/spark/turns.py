@@ -2,7 +2,7 @@
 
 The step waits in a thread of the worker between two jobs. Letters are files in the folder that all share, named by the
 turn, the sender and the receiver. A task that is tried again finds the turn done, and gives the same answer; a worker
-that is new knows nothing of the epoch and says so, and then all begin it again.
+that is new, or has let its partition go, knows nothing of the epoch and says so, and then all begin it again.
 """
 
 from __future__ import annotations

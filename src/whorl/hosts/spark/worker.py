@@ -96,6 +96,8 @@ def answer(request: Request, number: int, contents: Sequence[bytes] = ()) -> Rep
         save_facts(request, partition)
         return _reply(request, resident)
     except UserError as error:
+        if request.once:
+            forget(request, number)
         return Reply(number, os.getpid(), error=_as_named(request, error))
     except Lacking as lacking:
         return Reply(number, os.getpid(), lacking=lacking.names)

@@ -20,8 +20,8 @@ NEVER = np.iinfo(np.int64).min  # the time of a fact that arrived before event t
 def arrive(numbers, times, arrivals, facts, relation, touched, before):  # type: ignore[no-untyped-def]
     """Let facts arrive in their order, with times if there are any; a later time replaces an earlier one.
 
-    Put each row once into ``touched``, and those that were present, with what was known of them, into ``before``.
-    Return how many rows these are, shifted by 32 bits, with the number of facts that were not present below it.
+    Put each row once into ``touched``, and what was known of it into ``before``. Return how many rows these are,
+    shifted by 32 bits, with the number of facts that were not present below it.
     """
     present, since, arrived = facts
     flags = relation[1]
@@ -32,16 +32,14 @@ def arrive(numbers, times, arrivals, facts, relation, touched, before):  # type:
         if flags[row] & MARK == 0:
             flags[row] |= MARK
             touched[made] = row
-            if present[row]:
-                again = made - fresh
-                before[again, 0] = row
-                before[again, 1] = since[row]
-                before[again, 2] = arrived[row]
-            else:
+            before[made, 0] = present[row]
+            before[made, 1] = since[row]
+            before[made, 2] = arrived[row]
+            made += 1
+            if not present[row]:
                 present[row] = True
                 since[row] = NEVER
                 fresh += 1
-            made += 1
         arrived[row] = arrivals + 1 + at
         if times.size and times[at] > since[row]:
             since[row] = times[at]

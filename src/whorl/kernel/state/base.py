@@ -177,13 +177,8 @@ class BaseFacts:
         self._present[numbers], self._times[numbers], self._arrived[numbers] = present, times, arrived
 
     def _put_back(self, numbers: Ints) -> None:
-        """Let facts be present again that have just gone."""
+        """Let facts be present again that have just gone; whatever else is known of them stays when they go."""
         self._present[numbers] = True
-
-    def _unarrive(self, touched: Ints, before: Ints) -> None:
-        """Undo an arrival; what was present is as it was before."""
-        self._present[touched] = False
-        self._restore(before[:, 0], np.ones(len(before), np.bool_), before[:, 1], before[:, 2])
 
     def _remember_rest(self) -> None:
         """Note what an epoch changes beside the facts themselves."""
@@ -244,8 +239,8 @@ class BaseFacts:
         both = fact_arrays.arrive(numbers, stamps, self._arrivals, facts, self.stored.arrays, touched, before)
         self._arrivals += len(numbers)
         fresh = both & 0xFFFFFFFF
-        touched = touched[: both >> 32]
-        self._undo.append(partial(self._unarrive, touched, before[: len(touched) - fresh].copy()))
+        touched, before = touched[: both >> 32], before[: both >> 32]
+        self._undo.append(partial(self._restore, touched, before[:, 0] != 0, before[:, 1], before[:, 2]))
         counts.inserted += fresh
         counts.refreshed += len(numbers) - fresh
         self._dirty.append(touched)

@@ -64,11 +64,11 @@ class Support(Rederive):
 
     def offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return a rank above those of the rows of the stratum that a derivation uses, and its fingerprint."""
-        offers = self._ranks(rule, batch, first)
+        offers = self._bare_offers(rule, batch, first)
         arithmetic.stamp(batch, first, rule, offers)
         return offers
 
-    def _ranks(self, rule: int, batch: Ints, first: int) -> Ints:
+    def _bare_offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return offers without fingerprints, which only who takes one needs."""
         inside = self.stratum.inside_premises(rule)
         if not inside:
@@ -108,8 +108,8 @@ class Support(Rederive):
         left = len(numbers)
         seen: list[tuple[int, Ints]] = []
         for rule, chunk in self.supports(name, numbers, EITHER, self._rules_for(name, numbers)):
-            ranks = self._ranks(rule, chunk, 1)
-            made = arithmetic.take_other(chunk, ranks, rule, numbers, relation.labels, self._own(rule), found)
+            bare = self._bare_offers(rule, chunk, 1)
+            made = arithmetic.take_other(chunk, bare, rule, numbers, relation.labels, self._own(rule), found)
             self.stratum.state.work.labels += made
             left -= made
             self._room -= chunk.size
@@ -164,9 +164,9 @@ class Support(Rederive):
         relation = self.stratum.relation(name)
         back: list[Ints] = []
         for rule, chunk in self._recalled(name, numbers):
-            ranks = self._ranks(rule, chunk, 1)
+            bare = self._bare_offers(rule, chunk, 1)
             out = np.empty(len(chunk), np.int64)
-            back.append(out[: arithmetic.take_lowest(chunk, ranks, rule, relation.arrays, relation.labels, out)])
+            back.append(out[: arithmetic.take_lowest(chunk, bare, rule, relation.arrays, relation.labels, out)])
         returned = np.concatenate(back) if back else _NONE
         relation.unmark(returned)
         return relation.revive(returned)
