@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -110,8 +111,13 @@ def _kept(spark: Any) -> set[tuple[str, int]]:
     for number in range(2):
         with anchors._environment(number):
             row = spark.sparkContext.parallelize([number], 1)
-            found |= set(row.mapPartitions(lambda _rows: list(residents._RESIDENTS)).collect())
+            found |= set(row.mapPartitions(_residents).collect())
     return found
+
+
+def _residents(rows: Iterable[int]) -> list[tuple[str, int]]:
+    assert len(list(rows)) == 1  # Spark ends workers that leave rows
+    return list(residents._RESIDENTS)
 
 
 def test_nothing_stays_in_the_workers(spark: Any) -> None:
