@@ -170,11 +170,11 @@ def test_figures_add_up_what_was_shipped() -> None:
         Batch("load", {"link": np.array([[2, 3]])}), Batch("delete", deletes={"link": np.array([[2, 3]])})
     )
     sets, ranked, lazy = (each.measure(workload, workload.first(0)).figures for each in (DRED, SUPPORT, LAZY))
-    assert sets["load.rows"] == ranked["load.rows"] == lazy["load.rows"]
+    assert sets["load.rows"] == ranked["load.rows"] > lazy["load.rows"]
     assert sets["load.bytes"] == 16 * sets["load.rows"]  # two numbers each, and nothing else
     assert sets["load.label"] == 0.0
     assert lazy["load.bytes"] == pytest.approx((16 + lazy["load.label"]) * lazy["load.rows"])
-    assert lazy["load.label"] > ranked["load.label"] > 0
+    assert min(lazy["load.label"], ranked["load.label"]) > 0.0
     assert sets["load.spread"] == pytest.approx(sets["load.clock"] + sets["load.cpu"] / 8)
 
 
@@ -339,7 +339,7 @@ def test_the_command_prints_series_and_writes_files(data: Path, tmp_path: Path) 
     written = json.loads((out / "results.json").read_text(encoding="utf-8"))
     assert [case["case"] for case in written["cases"]] == ["regions-network-100", "regions-data-rocketfuel-7"]
     first = {own["contestant"]: own["median"] for own in written["cases"][0]["contestants"]}
-    assert first[DRED.label]["load.rows"] == first[LAZY.label]["load.rows"]
+    assert first[DRED.label]["load.rows"] > first[LAZY.label]["load.rows"]
     assert ElementTree.parse(out / "results.svg").getroot().tag.endswith("svg")
 
 

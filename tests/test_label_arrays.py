@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whorl.kernel.arrays.conjunctions import _COMPARED
+from whorl.kernel.arrays.conjunctions import _COMPARED, avoid
 from whorl.kernel.labels import alternatives as alternatives_module
 from whorl.kernel.labels import phrases as phrases_module
 from whorl.kernel.labels.alternatives import Alternatives
@@ -21,7 +21,9 @@ from whorl.kernel.labels.conjunctions import Conjunctions
 from whorl.kernel.labels.eager import EagerLabels
 from whorl.kernel.labels.labels import Labels
 from whorl.kernel.labels.lazy import LazyLabels
+from whorl.kernel.labels.naming import ByName
 from whorl.kernel.labels.phrases import Phrases
+from whorl.kernel.labels.spelling import Spelling
 from whorl.kernel.labels.variables import Variables
 
 Lists = list[frozenset[int]]
@@ -46,6 +48,22 @@ def test_conjunctions_are_united_line_by_line(pairs: list[tuple[frozenset[int], 
     every_other = np.arange(0, len(pairs), 2)
     assert _sets(left.picked(every_other)) == [left for left, _right in pairs[::2]]
     assert _sets(left.joined([right, left])) == [*_sets(left), *_sets(right), *_sets(left)]
+
+
+@given(
+    lines=st.lists(st.tuples(st.frozensets(st.integers(0, 7)), st.tuples(st.integers(0, 2), st.integers(0, 2)))),
+    values=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 2)), min_size=8, max_size=8),
+)
+def test_lines_are_left_that_avoid_what_leads_to_their_heads(
+    lines: list[tuple[frozenset[int], tuple[int, int]]], values: list[tuple[int, int, int]]
+) -> None:
+    used = _conjunctions([places for places, _head in lines])
+    heads = np.array([head for _places, head in lines], np.int64).reshape(len(lines), 2)
+    left = np.empty(len(lines), np.int64)
+    left = left[: avoid(used.bounds, used.places, heads, np.array(values, np.int64), left)]
+    assert left.tolist() == [
+        line for line, (places, head) in enumerate(lines) if (1, *head) not in {values[place] for place in places}
+    ]
 
 
 # Rows and their alternatives
@@ -140,20 +158,23 @@ def test_a_name_is_spelled_once_for_each_receiver(kind: str) -> None:
         arrived = there[0].decode(0, content, 1)
         there[0].offer("r", np.array([len(sizes)]), arrived)
         assert set(there[0].diagrams.variables(there[0].label("r", len(sizes)))) == set(wanted)
-    assert 16 <= sizes[0] - sizes[1] <= 18
-    assert sizes[2] <= sizes[1] + 8 + 3
+    assert 18 <= sizes[0] - sizes[1] <= 20
+    assert sizes[2] <= sizes[1] + 9 + 3
     assert len(here[0].encode(2, label)) >= 8 * 3
 
 
 def _labels(kind: str) -> tuple[Labels[Any], Variables]:
     variables = Variables()
-    return LazyLabels(["r"], variables, 1000) if kind == "lazy" else EagerLabels(["r"], (), variables, 1000), variables
+    spelling = Spelling(variables, ByName())
+    if kind == "lazy":
+        return LazyLabels(["r"], variables, spelling, 1000), variables
+    return EagerLabels(["r"], (), variables, spelling, 1000), variables
 
 
 @given(sums=st.lists(LISTS, min_size=1, max_size=5))
 def test_diagrams_of_a_letter_share_nodes(sums: list[Lists]) -> None:
-    here, there = Variables(), Variables()
-    sender, receiver = EagerLabels(["r"], (), here, 1000), EagerLabels(["r"], (), there, 1000)
+    (sender, here), (receiver, _there) = _labels("eager"), _labels("eager")
+    assert isinstance(sender, EagerLabels)
     here.places(range(8))
     for row, alternatives in enumerate(sums):
         for names in alternatives:

@@ -47,6 +47,12 @@ def _stratum(stratum: PhysicalStratum) -> Iterator[str]:
         yield f"  each epoch: changes are followed, {others}or everything is derived again, whichever costs less"
     if stratum.strategy == "absorption" and stratum.channels:
         yield f"  to other partitions: {_TOLD[stratum.ship].format(stratum.batching)}"
+    if stratum.circles is not None:
+        facts = " or ".join(
+            f"{name} ({', '.join(str(at + 1) for at in places)})" for name, places in stratum.circles.steps.items()
+        )
+        columns = ", ".join(str(at + 1) for at in stratum.circles.columns)
+        yield f"  labels leave out what leads back to its own row: column {columns} stands in a fact of {facts} used"
     for cell in stratum.cells:
         yield f"  column {cell.column + 1} = {cell.function} of {', '.join(cell.sources)}"
     for best in stratum.best:

@@ -16,6 +16,7 @@ from whorl.logical.plan import Contribution, Filter, Fixpoint, Join, LogicalPlan
 from whorl.model.batching import Batching
 from whorl.model.schema import Column
 from whorl.model.types import Type
+from whorl.physical.circles import with_circles
 from whorl.physical.frontier import last, rename_rule
 from whorl.physical.placement import copied_recursion, place_apart, place_with_exchange
 from whorl.physical.plan import Best, Cell, PhysicalPlan, PhysicalRule, PhysicalStratum
@@ -43,7 +44,8 @@ def lower_plan(
     if ship not in SHIPS:
         raise UserError("E404", None, name=ship, known=", ".join(SHIPS))
     placed = _place(plan, strategy, placement)
-    return replace(placed, strata=tuple(replace(stratum, ship=ship, batching=batching) for stratum in placed.strata))
+    strata = tuple(replace(stratum, ship=ship, batching=batching) for stratum in placed.strata)
+    return with_circles(replace(placed, strata=strata))
 
 
 def _place(plan: LogicalPlan, strategy: str, placement: str) -> PhysicalPlan:

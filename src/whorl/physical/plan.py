@@ -120,6 +120,19 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
+class Circles:
+    """How a derivation shows that its row was on the way already: see `whorl.physical.circles`.
+
+    It uses a fact that has the row's values in `columns`; `steps` says in which columns a relation's facts have them.
+    `rules` are those that make a step: others only hand a row on.
+    """
+
+    columns: tuple[int, ...]
+    steps: Mapping[str, tuple[int, ...]]
+    rules: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PhysicalStratum:
     """One stratum with the strategy that maintains it.
 
@@ -149,6 +162,7 @@ class PhysicalStratum:
     # label (`eager`), or all that are sent to other partitions (`plain`).
     ship: str = "lazy"
     batching: Batching = field(default_factory=Batching)  # how long `eager` gathers
+    circles: Circles | None = None  # where labels leave out derivations that lead back to their own row
 
     @property
     def imports(self) -> tuple[str, ...]:

@@ -81,6 +81,27 @@ def arrange(bounds, places):  # type: ignore[no-untyped-def]
             places[to] = place
 
 
+@kernel(INT(INTS, INT32S, ROWS, ROWS, INTS))
+def avoid(bounds, places, heads, values, lines):  # type: ignore[no-untyped-def]
+    """List the lines whose conjunction has no variable with the values of their head; return how many those are.
+
+    ``values`` holds for each variable whether it has any, and those.
+    """
+    kept = 0
+    for line in range(heads.shape[0]):
+        met = False
+        for at in range(bounds[line], bounds[line + 1]):
+            place = places[at]
+            same = values[place, 0] != 0
+            for column in range(heads.shape[1]):
+                same &= values[place, 1 + column] == heads[line, column]
+            met |= same
+        if not met:
+            lines[kept] = line
+            kept += 1
+    return kept
+
+
 @inlined
 def _contains(places, start, end, entry, entries, uses):  # type: ignore[no-untyped-def]
     """Whether a conjunction has all variables of an alternative, and so adds nothing to it."""

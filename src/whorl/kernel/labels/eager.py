@@ -9,11 +9,13 @@ from operator import or_
 
 import numpy as np
 
+from whorl.kernel.labels.circles import Steps
 from whorl.kernel.labels.diagrams import Diagrams, Function
 from whorl.kernel.labels.losses import Losses
 from whorl.kernel.labels.rows import RowLabels
-from whorl.kernel.labels.spelling import Spelling, read_varint, varint
+from whorl.kernel.labels.spelling import Spelling
 from whorl.kernel.labels.variables import Used, Variables
+from whorl.kernel.labels.varints import read_varint, varint
 from whorl.kernel.state.relation import Ints
 
 
@@ -38,11 +40,13 @@ class Functions:
 class EagerLabels:
     """Functions for what is told, which is all that is known."""
 
-    def __init__(self, names: Iterable[str], always: Collection[str], variables: Variables, room: int) -> None:
+    def __init__(
+        self, names: Iterable[str], always: Collection[str], variables: Variables, spelling: Spelling, room: int
+    ) -> None:
         self._variables = variables
         self.diagrams = Diagrams(room)
         self._rows = {name: RowLabels(self.diagrams, always=name in always) for name in names}
-        self._spelling = Spelling(variables)
+        self._spelling = spelling
 
     @property
     def nbytes(self) -> int:
@@ -58,6 +62,21 @@ class EagerLabels:
     def premises(self, name: str, numbers: Ints) -> Functions:
         """Return what derivations may use of rows that have labels."""
         return Functions(*self._rows[name].premises(numbers))
+
+    def straight(self, used: Functions, steps: Steps, heads: Ints) -> tuple[Ints, Functions]:
+        """Leave out what leads back to the rows that are derived; return the lines that are left, and what they use."""
+        lines, functions, names = list[int](), list[Function](), list[Used]()
+        for line, head in enumerate(map(tuple, heads.tolist())):
+            function, own = used.functions[line], used.used[line]
+            back = own & steps.leading(head)
+            if back:
+                function = self.diagrams.without(function, self.diagrams.cube(back))
+                own -= back
+            if function.satisfiable():
+                lines.append(line)
+                functions.append(function)
+                names.append(own)
+        return np.array(lines, np.int64), Functions(functions, names)
 
     def together(self, factors: Sequence[Functions], count: int) -> Functions:
         """Return what each of some derivations needs, from what it needs of each premise."""

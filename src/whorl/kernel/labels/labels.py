@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
+from whorl.kernel.labels.circles import Steps
 from whorl.kernel.labels.diagrams import Diagrams, Function
 from whorl.kernel.labels.losses import Losses
 from whorl.kernel.state.relation import Ints
@@ -28,6 +29,9 @@ class Labels(Protocol[Batch]):
 
     def premises(self, name: str, numbers: Ints) -> Batch:
         """Return what derivations may use of rows that have labels."""
+
+    def straight(self, used: Batch, steps: Steps, heads: Ints) -> tuple[Ints, Batch]:
+        """Leave out what leads back to the rows that are derived; return the lines that are left, and what they use."""
 
     def together(self, factors: Sequence[Batch], count: int) -> Batch:
         """Return what each of some derivations needs, from what it needs of each premise."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
 from whorl.kernel.arrays import conjunctions as arrays
 from whorl.kernel.labels.alternatives import Alternatives
+from whorl.kernel.labels.circles import Steps
 from whorl.kernel.labels.conjunctions import Conjunctions
 from whorl.kernel.labels.diagrams import Diagrams, Function, TooManyNodes
 from whorl.kernel.labels.losses import Losses
@@ -19,11 +22,11 @@ from whorl.kernel.state.relation import Ints
 class LazyLabels:
     """Conjunctions for what is told, lists of them for what is known. Diagrams are built only for those who ask."""
 
-    def __init__(self, names: Iterable[str], variables: Variables, cap: int) -> None:
+    def __init__(self, names: Iterable[str], variables: Variables, spelling: Spelling, cap: int) -> None:
         self._variables = variables
         self._cap = cap  # of uses of variables
         self._rows = {name: Alternatives() for name in names}
-        self._spelling = Spelling(variables)
+        self._spelling = spelling
         self._written: defaultdict[int, Phrases] = defaultdict(Phrases)  # by receiver
         self._read: defaultdict[int, Phrases] = defaultdict(Phrases)  # by sender
         self._diagrams: Diagrams | None = None
@@ -48,6 +51,12 @@ class LazyLabels:
     def premises(self, name: str, numbers: Ints) -> Conjunctions:
         """Return what derivations may use of rows that have labels."""
         return self._rows[name].told(numbers)
+
+    def straight(self, used: Conjunctions, steps: Steps, heads: Ints) -> tuple[Ints, Conjunctions]:
+        """Leave out what leads back to the rows that are derived; return the lines that are left, and what they use."""
+        lines = np.empty(len(heads), np.int64)
+        lines = lines[: arrays.avoid(used.bounds, used.places, heads, steps.values(), lines)]
+        return lines, used.picked(lines)
 
     def together(self, factors: Sequence[Conjunctions], count: int) -> Conjunctions:
         """Return what each of some derivations needs, from what it needs of each premise."""

@@ -1,4 +1,4 @@
-"""Names of variables on the way from one partition to another: spelled out once, a small number from then on.
+"""Names of variables on the way from one partition to another: spelt out once, a small number from then on.
 
 A sender numbers the names that it has sent to a receiver, in the order in which it sent them; the receiver numbers them
 as they arrive. Letters of one sender are taken in order and once each, so both have the same numbers. Whenever the
@@ -10,18 +10,25 @@ from __future__ import annotations
 import numpy as np
 
 from whorl.kernel.labels.conjunctions import Places
+from whorl.kernel.labels.naming import ByName, Fact
 from whorl.kernel.labels.variables import Variables
+from whorl.kernel.labels.varints import read_varint, varint
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.relation import Ints
 
 _NONE: Places = np.empty(0, np.int32)
+_ENTRY = 100  # bytes of what is kept of one name, about
 
 
 class Spelling:
     """The numbers that names have on the way to each partition, and from each."""
 
-    def __init__(self, variables: Variables) -> None:
+    def __init__(self, variables: Variables, naming: ByName) -> None:
         self._variables = variables
+        self._naming = naming
+        self._spelt: dict[int, bytes] = {}  # by place
+        self._known: dict[bytes, int] = {}  # places
+        self.facts: dict[int, Fact] = {}  # what places stand for, as far as others have told
         self._numbers: dict[int, Places] = {}  # by receiver: the number of each place, -1 if it was never sent
         self._sent: dict[int, int] = {}
         self._places: dict[int, Places] = {}  # by sender: the place of each number
@@ -29,7 +36,8 @@ class Spelling:
     @property
     def nbytes(self) -> int:
         """The memory that it takes."""
-        return sum(each.nbytes for known in (self._numbers, self._places) for each in known.values())
+        numbers = sum(each.nbytes for known in (self._numbers, self._places) for each in known.values())
+        return numbers + _ENTRY * (len(self._spelt) + len(self._known) + len(self.facts))
 
     def spell(self, receiver: int, places: Places) -> tuple[bytes, Places]:
         """Return the names that a receiver has to learn first, and the numbers of variables."""
@@ -48,34 +56,34 @@ class Spelling:
         return b"\0", numbers
 
     def _learnt(self, places: Ints) -> bytes:
-        names = self._variables.names
-        return varint(len(places)) + np.array([names[place] for place in places.tolist()], "<i8").tobytes()
+        return varint(len(places)) + b"".join(map(self._spell, places.tolist()))
+
+    def _spell(self, place: int) -> bytes:
+        spelt = self._spelt.get(place)
+        if spelt is None:
+            self._spelt[place] = spelt = self._naming.spell(self._variables, place)
+        return spelt
 
     def read(self, sender: int, content: bytes) -> tuple[int, Places]:
         """Learn the names at the beginning of what was sent; return where they end, and the place of each number."""
         known = self._places.get(sender, _NONE)
         count, at = read_varint(content, 0)
         if count:
-            names = np.frombuffer(content, "<i8", count, at).tolist()
-            self._places[sender] = known = np.concatenate((known, self._variables.places(names).astype(np.int32)))
-        return at + 8 * count, known
+            learnt = np.empty(count, np.int32)
+            for number in range(count):
+                learnt[number], at = self._learn(content, at)
+            self._places[sender] = known = np.concatenate((known, learnt))
+        return at, known
 
-
-def varint(number: int) -> bytes:
-    """Return a number as bytes: seven bits in each, the lowest first, the highest bit while more follow."""
-    out = bytearray()
-    while number >= 128:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def read_varint(content: bytes, at: int) -> tuple[int, int]:
-    """Return the number that begins at a byte, and where the next begins."""
-    number = shift = 0
-    while content[at] >= 128:
-        number |= (content[at] & 127) << shift
-        shift += 7
-        at += 1
-    return number | content[at] << shift, at + 1
+    def _learn(self, content: bytes, at: int) -> tuple[int, int]:
+        """Return the place of the variable that is spelt from a byte on, and where that ends."""
+        end = self._naming.end(content, at)
+        spelt = content[at:end]
+        place = self._known.get(spelt)
+        if place is None:
+            name, fact = self._naming.read(spelt)
+            place = int(self._variables.places((name,))[0])
+            self._known[spelt], self._spelt[place] = place, spelt
+            if fact is not None:
+                self.facts[place] = fact
+        return place, end

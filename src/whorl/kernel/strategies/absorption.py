@@ -20,16 +20,18 @@ rows. Beyond a number of nodes, or of entries of the index, the stratum goes on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from whorl.kernel.labels.circles import Steps
 from whorl.kernel.labels.diagrams import CAP, Diagrams, Function, TooManyNodes
 from whorl.kernel.labels.eager import EagerLabels
 from whorl.kernel.labels.labels import Labels
 from whorl.kernel.labels.lazy import LazyLabels
-from whorl.kernel.labels.naming import ByContent
+from whorl.kernel.labels.naming import ByContent, ByName
+from whorl.kernel.labels.spelling import Spelling
 from whorl.kernel.labels.variables import Absent, Key, Naming, Present, Used, Variables
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.candidates import Candidates
@@ -60,8 +62,10 @@ class Absorption(Rederive):
         self._cap = cap
         self._room = min(_ROOM, cap)
         self._naming = naming
+        self._copies: Mapping[str, str] = {}  # what they are copies of
         if stratum.exchange is not None:
             stratum.exchange.labelling = self
+            self._copies = stratum.exchange.sources
             self._naming = ByContent(stratum.plan, stratum.state, stratum.exchange.sources)
             self._room = min(_ROOM_APART, cap)
         self._names = (*stratum.plan.relations, *stratum.plan.imports)
@@ -75,11 +79,16 @@ class Absorption(Rederive):
         plan = self.stratum.plan
         self.variables = Variables(self._naming)
         self._labels: Labels[Any]  # of one kind or the other: batches of them only pass through here
+        spelling = Spelling(self.variables, self._naming if isinstance(self._naming, ByContent) else ByName())
+        self._steps: Steps | None = None
+        if plan.circles is not None:
+            relations, copies = self.stratum.state.relations, self._copies
+            self._steps = Steps(plan.circles, self.variables, relations, copies, spelling.facts)
         if self._lazy:
-            self._labels = LazyLabels(self._names, self.variables, self._cap)
+            self._labels = LazyLabels(self._names, self.variables, spelling, self._cap)
         else:
             always = {channel.source for channel in plan.channels if plan.ship == "plain"}
-            self._labels = EagerLabels(self._names, always, self.variables, self._room)
+            self._labels = EagerLabels(self._names, always, self.variables, spelling, self._room)
         self._candidates = {name: Candidates(best) for name, best in self.stratum.best.items()}
 
     # What others may ask and tell
@@ -166,19 +175,27 @@ class Absorption(Rederive):
     def accept(self, rule: int, chunk: Ints) -> Ints:
         """Add the derivations of a chunk to labels; return the rows of which others have to be told."""
         width = self.stratum.head(rule).width
+        inside = {
+            place: self._labels.premises(name, np.ascontiguousarray(chunk[:, width + place]))
+            for place, name in self.stratum.inside_premises(rule)
+        }
+        if self._steps is not None and rule in self._steps.rules:
+            ((place, used),) = inside.items()
+            lines, inside[place] = self._labels.straight(used, self._steps, self._steps.heads(chunk))
+            chunk = chunk[lines]
         rows = np.ascontiguousarray(chunk[:, :width])
-        return self._add(self.stratum.rules[rule].relation, rows, self._offers(rule, chunk, width))
+        return self._add(self.stratum.rules[rule].relation, rows, self._offers(rule, chunk, width, inside))
 
-    def _offers(self, rule: int, chunk: Ints, first: int) -> Any:
-        """Return what each derivation needs: the conjunction of what it uses."""
+    def _offers(self, rule: int, chunk: Ints, first: int, inside: Mapping[int, Any]) -> Any:
+        """Return what each derivation needs: the conjunction of what it uses, where labels of the stratum are given."""
         labels = self._labels
         factors: list[Any] = []
         premises = self.stratum.premises(rule)
         for place, name in enumerate(premises):
-            numbers = np.ascontiguousarray(chunk[:, first + place])
-            if name in self._names:
-                factors.append(labels.premises(name, numbers))
+            if place in inside:
+                factors.append(inside[place])
             else:
+                numbers = np.ascontiguousarray(chunk[:, first + place])
                 factors.append(labels.inputs(self.variables.present(name, numbers)))
         column = first + len(premises)
         for atom, _columns, names in self._negated[rule]:

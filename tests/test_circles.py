@@ -1,0 +1,164 @@
+"""Derivations that lead back to their own row: which programs can tell, and that leaving them out changes no view."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reference import follow_reference
+from whorl.diagnostics.source import Source
+from whorl.hosts.inprocess import InProcess
+from whorl.hosts.simulated.host import Simulated
+from whorl.hosts.simulated.network import Conditions
+from whorl.logical.compile import compile_program
+from whorl.model.delta import Change, Epoch
+from whorl.model.values import Row
+from whorl.physical import lower
+from whorl.physical.plan import Circles
+
+RIGHT = "reach(X, Y) :- link(X, Y).\nreach(X, Y) :- link(X, Z), reach(Z, Y).\n"
+LEFT = "reach(X, Y) :- link(X, Y).\nreach(X, Y) :- reach(X, Z), link(Z, Y).\n"
+REGION = """\
+region(R, X) :- main(R, X), hot(X).
+region(R, Y) :- region(R, X), hot(X), hot(Y), near(X, Y).
+"""
+PAIRS = """\
+meet(A, B, G) :- goal(A, B, G).
+meet(A, B, G) :- move(A, B, C, D), meet(C, D, G).
+"""
+FLOATS = """\
+RELATION link(X: Integer, Y: Integer).
+RELATION start(X: Float).
+reach(X) :- start(X).
+reach(Y) :- reach(X), link(Z, Y), Z = X.
+"""
+LINK = "RELATION link(X: {0}, Y: {0}).\n"
+
+
+def _circles(rules: str, placement: str = "apart", ship: str = "lazy") -> Circles | None:
+    plan = lower.lower_plan(compile_program(Source("test.dl", rules)), "absorption", placement, ship)
+    return plan.strata[0].circles
+
+
+@pytest.mark.parametrize("placement", ["apart", "first", "join"])
+@pytest.mark.parametrize(
+    ("rules", "columns", "steps"),
+    [
+        (RIGHT, (0,), {"link": (0,)}),
+        (LEFT, (1,), {"link": (1,)}),
+        (REGION, (1,), {"main": (1,), "hot": (0,), "near": (0,)}),
+        (PAIRS, (0, 1), {"goal": (0, 1), "move": (0, 1)}),
+        (FLOATS, (0,), {"start": (0,)}),  # links hold the same numbers, but store them in another way
+        (RIGHT.replace("Z), reach", "Z), not off(X), reach"), (0,), {"link": (0,)}),
+    ],
+)
+def test_facts_that_tell_a_row_on_the_way(
+    rules: str, columns: tuple[int, ...], steps: dict[str, tuple[int, ...]], placement: str
+) -> None:
+    found = _circles(rules, placement)
+    assert found is not None
+    assert (found.columns, dict(found.steps)) == (columns, steps)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        RIGHT.replace("link(X, Z), reach", "reach(X, Z), reach"),  # not one chain
+        RIGHT + "reach(X, Y) :- link(Y, X).\n",  # a link may lead to either of its ends
+        RIGHT.replace("link(X, Z)", "link(X, W), link(W, Z)"),  # or to none
+        "odd(X, Y) :- link(X, Y).\nodd(X, Y) :- link(X, Z), even(Z, Y).\neven(X, Y) :- link(X, Z), odd(Z, Y).\n",
+        RIGHT + "reach(X, Y) :- reach(Y, X).\n",  # both columns change, and no fact has both
+        "p(X, Y) :- link(X, Y).\nq(X) :- p(X, _).\n",  # no recursion
+    ],
+)
+def test_programs_that_cannot_tell(rules: str) -> None:
+    assert _circles(rules) is None
+
+
+def test_who_tells_everything_tells_circles_too() -> None:
+    assert _circles(RIGHT, "first", "plain") is None
+    assert _circles(RIGHT, "first", "eager") is not None
+
+
+# Views
+
+
+def _changes(seed: int, relation: str, rows: list[Row], epochs: int) -> list[tuple[Change, ...]]:
+    """Return random insertions and deletions, of half of the rows at the most at a time."""
+    random, held = Random(seed), set[Row]()
+    out: list[tuple[Change, ...]] = []
+    for _epoch in range(epochs):
+        chosen = random.sample(rows, random.randint(1, max(1, len(rows) // 2)))
+        out.append(tuple(Change(relation, row, -1 if row in held else 1) for row in chosen))
+        held ^= set(chosen)
+    return out
+
+
+def _named(kind: str, node: int) -> int | str:
+    return node if kind == "Integer" else ("ab" if node % 2 else "a long name of node ") + str(node)
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    rules=st.sampled_from([RIGHT, LEFT, RIGHT + "reach(X, Y) :- link(Y, X).\n"]),
+    kind=st.sampled_from(["Integer", "String"]),
+    ship=st.sampled_from(["lazy", "eager"]),
+    partitions=st.sampled_from([1, 3, 7]),
+    placement=st.sampled_from(["first", "join"]),
+)
+def test_reachability_in_dense_networks(
+    seed: int, rules: str, kind: str, ship: str, partitions: int, placement: str
+) -> None:
+    rows: list[Row] = [(_named(kind, x), _named(kind, y)) for x in range(5) for y in range(5)]
+    text = LINK.format(kind) + rules
+    epochs = [Epoch(at, changes) for at, changes in enumerate(_changes(seed, "link", rows, 6), 1)]
+    source = Source("test.dl", text)
+    host = Simulated(
+        lambda types: compile_program(source, data_types=types),
+        partitions,
+        Conditions(jitter=0.01, seed=seed),
+        strategy="absorption",
+        placement=placement,
+        ship=ship,
+    )
+    follow_reference(text, epochs, host)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10_000), ship=st.sampled_from(["lazy", "eager"]), partitions=st.sampled_from([1, 3]))
+def test_two_columns_that_change(seed: int, ship: str, partitions: int) -> None:
+    random = Random(seed)
+    text = "RELATION goal(A: Integer, B: Integer, G: Integer).\n"
+    text += "RELATION move(A: Integer, B: Integer, C: Integer, D: Integer).\n" + PAIRS
+    moves: list[Row] = [tuple(random.randint(0, 2) for _ in range(4)) for _ in range(16)]
+    goals = tuple(Change("goal", (at, at, 7), 1) for at in range(2))
+    first, *rest = _changes(seed, "move", list(dict.fromkeys(moves)), 6)
+    epochs = [Epoch(at, changes) for at, changes in enumerate([goals + first, *rest], 1)]
+    source = Source("test.dl", text)
+    placement = "first" if partitions > 1 else "apart"
+    compiler = lambda types: compile_program(source, data_types=types)  # noqa: E731
+    follow_reference(text, epochs, InProcess(compiler, None, "absorption", partitions, placement, ship))
+
+
+def test_lazy_labels_ship_less_than_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a network where links go both ways, whoever hears of a node from its neighbour does not tell it back."""
+    random = np.random.default_rng(1)
+    ends = {(int(x), int(y)) for x, y in random.integers(0, 30, (60, 2)) if x != y}
+    links = tuple(Change("link", row, 1) for x, y in sorted(ends) for row in ((x, y), (y, x)))
+    source = Source("test.dl", LINK.format("Integer") + RIGHT)
+
+    def shipped(strategy: str) -> tuple[int, int]:
+        host = Simulated(lambda types: compile_program(source, data_types=types), 6, strategy=strategy)
+        report = host.commit(Epoch(1, links))
+        return sum(each.rows for each in report.shipped), sum(each.bytes for each in report.shipped)
+
+    sets, labels = shipped("dred"), shipped("absorption")
+    assert labels[0] < 0.85 * sets[0]
+    assert labels[1] < 1.05 * sets[1]
+    monkeypatch.setattr(lower, "with_circles", lambda plan: plan)
+    assert shipped("absorption")[0] == pytest.approx(sets[0], rel=0.02)
