@@ -376,6 +376,8 @@ def test_rows_die_when_their_time_has_come(
     made = label_arrays.find_mortals(given_rows, relation.arrays, relation.labels, out, times)
     mortal = [row for row in dict.fromkeys(numbers) if alive[row] and deaths[row] < 3]
     assert list(zip(out[:made].tolist(), times[:made].tolist(), strict=True)) == [(row, deaths[row]) for row in mortal]
+    made = label_arrays.find_early(given_rows, now, relation.labels, out)
+    assert out[:made].tolist() == [row for row in numbers if deaths[row] > now or deaths[row] == 3]
     made = label_arrays.retire_due(given_rows, now, relation.arrays, relation.labels, gone)
     assert gone[:made].tolist() == [row for row in mortal if deaths[row] <= now]
     assert not relation.is_alive(gone[:made]).any()

@@ -48,17 +48,19 @@ def _stratum(stratum: PhysicalStratum) -> Iterator[str]:
     if stratum.strategy == "absorption" and stratum.channels:
         yield f"  to other partitions: {_TOLD[stratum.ship].format(stratum.batching)}"
     if stratum.circles is not None:
-        facts = " or ".join(
-            f"{name} ({', '.join(str(at + 1) for at in places)})" for name, places in stratum.circles.steps.items()
-        )
-        columns = ", ".join(str(at + 1) for at in stratum.circles.columns)
-        yield f"  labels leave out what leads back to its own row: column {columns} stands in a fact of {facts} used"
+        facts = (f"{_columns(places)} of a {name} used" for name, places in stratum.circles.steps.items())
+        own = _columns(stratum.circles.columns)
+        yield f"  labels leave out derivations back to their own row: {own} is {', or '.join(facts)}"
     for cell in stratum.cells:
         yield f"  column {cell.column + 1} = {cell.function} of {', '.join(cell.sources)}"
     for best in stratum.best:
         yield f"  {best.relation} keeps the {best.function} of column {best.column + 1} for each group"
     for rule in stratum.rules:
         yield from _rule(rule)
+
+
+def _columns(places: tuple[int, ...]) -> str:
+    return f"column {', '.join(str(at + 1) for at in places)}"
 
 
 def _rule(rule: PhysicalRule) -> Iterator[str]:

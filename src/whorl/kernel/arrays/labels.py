@@ -242,6 +242,16 @@ def find_mortals(numbers, relation, labels, out, deaths):  # type: ignore[no-unt
     return made
 
 
+@kernel(INT(INTS, INT, INTS, INTS))
+def find_early(numbers, now, labels, out):  # type: ignore[no-untyped-def]
+    """Put the rows whose time had not come into ``out``; return how many."""
+    made = 0
+    for at in range(numbers.size):
+        out[made] = numbers[at]
+        made += labels[numbers[at]] > now
+    return made
+
+
 @kernel(INT(INTS, INT, RELATION, INTS, INTS))
 def retire_due(numbers, now, relation, labels, gone):  # type: ignore[no-untyped-def]
     """Let the rows die whose time has come; put those that were alive into ``gone``; return how many."""

@@ -173,7 +173,7 @@ class BaseFacts:
         before = (self._present[numbers], self._times[numbers], self._arrived[numbers])
         self._undo.append(partial(self._restore, numbers, *before))
 
-    def _restore(self, numbers: Ints, present: Mask, times: Ints, arrived: Ints) -> None:
+    def _restore(self, numbers: Ints, present: Mask | Ints, times: Ints, arrived: Ints) -> None:
         self._present[numbers], self._times[numbers], self._arrived[numbers] = present, times, arrived
 
     def _put_back(self, numbers: Ints) -> None:
@@ -240,7 +240,7 @@ class BaseFacts:
         self._arrivals += len(numbers)
         fresh = both & 0xFFFFFFFF
         touched, before = touched[: both >> 32], before[: both >> 32]
-        self._undo.append(partial(self._restore, touched, before[:, 0] != 0, before[:, 1], before[:, 2]))
+        self._undo.append(partial(self._restore, touched, before[:, 0], before[:, 1], before[:, 2]))
         counts.inserted += fresh
         counts.refreshed += len(numbers) - fresh
         self._dirty.append(touched)
@@ -342,10 +342,12 @@ class BaseFacts:
         shown, gone = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
         both = fact_arrays.sort_out(numbers, self._present, self.stored.arrays, shown, gone)
         shown, gone = shown[: both >> 32], gone[: both & 0xFFFFFFFF]
-        self.stored.retire(gone)
-        if self.stored.dying:
-            self._label(shown)
-        self.stored.revive(shown)
+        first = not self.stored.touched
+        vanished = self.stored.retire(gone)
+        relabelled = self._label(shown) if self.stored.dying else gone[:0]
+        appeared = self.stored.revive(shown)
+        if first:
+            self.stored.know_changes(appeared, vanished, relabelled)
 
     def label_all(self) -> None:
         """Note when the facts that views see die."""
@@ -367,18 +369,20 @@ class BaseFacts:
         assert size is not None, "only what has a window dies by itself"
         return size, 1 if window is None or window.slide is None else window.slide
 
-    def _label(self, numbers: Ints) -> None:
-        """Note when facts die, to be undone with the epoch."""
+    def _label(self, numbers: Ints) -> Ints:
+        """Note when facts die, to be undone with the epoch; return those that were there, and die at another time."""
         stored, deaths = self.stored, self._deaths(numbers)
         before, other = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
         made = label_arrays.relabel(numbers, deaths, stored.arrays, stored.labels, before, other)
-        stored.note_changes(other[: made >> 1])
+        other = other[: made >> 1]
+        stored.note_changes(other)
         stored.lowered |= bool(made & 1)
 
         def restore() -> None:
             self.stored.labels[numbers] = before
 
         self._undo.append(restore)
+        return other
 
     def _reserve(self) -> None:
         if self.stored.count > len(self._present):

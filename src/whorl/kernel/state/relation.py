@@ -310,6 +310,15 @@ class StoredRelation:
             self._together = None
             self._selected.clear()
 
+    @property
+    def touched(self) -> bool:
+        """Whether changes were noted in this epoch."""
+        return bool(self._changed)
+
+    def know_changes(self, appeared: Ints, vanished: Ints, relabelled: Ints) -> None:
+        """Take it that these, each once, are all that has changed in this epoch so far."""
+        self._selected = [_NONE, appeared, vanished, relabelled]
+
     def relabelled(self) -> Ints:
         """Return the rows that were and are alive, and may have got another label in this epoch."""
         return self._select(rowset.NEW | rowset.OLD)

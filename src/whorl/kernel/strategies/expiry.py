@@ -161,7 +161,8 @@ class Expiry(Rederive):
                 self.doubt(entry, appeared, doubtful)
                 continue
             if relation.dying and now is not None:
-                vanished = vanished[relation.labels[vanished] > now]
+                early = np.empty(len(vanished), np.int64)
+                vanished = early[: arithmetic.find_early(vanished, now, relation.labels, early)]
             self.doubt(entry, vanished, doubtful)
             if relation.dying and relation.lowered:
                 self.doubt(entry, relation.relabelled(), doubtful, arithmetic.ABOVE)
