@@ -14,6 +14,9 @@ from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
 from whorl.hosts.simulated.host import Simulated
 from whorl.hosts.simulated.network import Conditions
+from whorl.kernel.labels.naming import ByContent
+from whorl.kernel.labels.variables import Present
+from whorl.kernel.strategies.absorption import Absorption
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Epoch
 from whorl.model.values import Row
@@ -162,3 +165,48 @@ def test_lazy_labels_ship_less_than_sets(monkeypatch: pytest.MonkeyPatch) -> Non
     assert labels[1] < 1.05 * sets[1]
     monkeypatch.setattr(lower, "with_circles", lambda plan: plan)
     assert shipped("absorption")[0] == pytest.approx(sets[0], rel=0.02)
+
+
+# Names that tell what they stand for
+
+FACTS = """\
+RELATION edge(X: Integer, Y: Integer, Name: String, Up: Boolean, Cost: {0}).
+path(X, Y) :- edge(X, Y, _, _, _).
+path(X, Y) :- edge(X, Z, _, _, _), path(Z, Y).
+"""
+
+
+@settings(max_examples=40)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(-2, 300), st.integers(-2, 1 << 40), st.text(max_size=5), st.booleans(), st.integers(0, 9)
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    cost=st.sampled_from(["Integer", "Float"]),
+)
+def test_partitions_agree_about_names_however_they_are_spelt(rows: list[Row], cost: str) -> None:
+    source = Source("test.dl", FACTS.format(cost))
+    host = InProcess(lambda types: compile_program(source, data_types=types), None, "absorption", 2, "first")
+    facts = [(*row[:4], row[4] if cost == "Integer" else float(row[4])) for row in rows]  # type: ignore[arg-type]
+    host.commit(Epoch(1, tuple(Change("edge", row, 1) for row in dict.fromkeys(facts))))
+    (here,), (there,) = (partition.strategies for partition in host.partitions)
+    assert isinstance(here, Absorption)
+    assert isinstance(there, Absorption)
+    assert isinstance(here._naming, ByContent)
+    assert isinstance(there._naming, ByContent)
+    own = [name for name, meaning in here.variables.meanings.items() if isinstance(meaning, Present)]
+    for name in own:
+        spelt = here._naming.spell(here.variables, here.variables.names.index(name))
+        assert len(spelt) <= 9
+        assert there._naming.end(b"x" + spelt + b"y", 1) == 1 + len(spelt)
+        read, fact = there._naming.read(spelt)
+        assert read == name
+        assert (fact is None) == (spelt[0] == 0)
+        if fact is not None:
+            stored = there.stratum.state.relations["edge"]
+            decoded = there.stratum.state.dictionary.decode_rows(np.array([fact.row]), stored.types)
+            assert decoded[0] in facts
+            assert cost == "Integer"

@@ -10,6 +10,7 @@ values, from which the receiver finds the name, and what it stands for; everythi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 from whorl.kernel.labels.variables import Key, Present, Variables
 from whorl.kernel.labels.varints import read_varint, varint
 from whorl.kernel.operators.pipeline import State
-from whorl.kernel.state.owner import hash_integers
+from whorl.kernel.state.owner import hash_integer, hash_integers
 from whorl.kernel.state.relation import Ints
 from whorl.logical.plan import AntiJoin
 from whorl.model.types import Type
@@ -131,8 +132,7 @@ class ByContent(ByName):
                 row.append(self._state.dictionary.encode(text, type_))
             else:
                 row.append(value)
-        (name,) = self._names(f"row {source}", np.array([row], np.int64), types)
-        return name, Fact(source, tuple(row))
+        return self._name(f"row {source}", row, types), Fact(source, tuple(row))
 
     def _begin(self, first: int) -> tuple[str, int]:
         """Return the relation, and the first value or its length, that the first number of a row tells together."""
@@ -140,13 +140,21 @@ class ByContent(ByName):
         return self._inputs[at], value
 
     def _names(self, kind: str, rows: Ints, types: Sequence[Type]) -> list[int]:
-        state = np.full(len(rows), _digest(kind), np.int64).view(np.uint64)
+        state = np.full(len(rows), _digest_of_kind(kind), np.int64).view(np.uint64)
         for column, type_ in enumerate(types[: rows.shape[1]]):
             values = np.ascontiguousarray(rows[:, column])
             own = hash_integers(values) if type_ in _NUMBERS else self._known()[values].view(np.uint64)
             state = hash_integers((state * np.uint64(3) + own).view(np.int64))
         names: list[int] = (state & _MASK).tolist()
         return names
+
+    def _name(self, kind: str, row: Sequence[int], types: Sequence[Type]) -> int:
+        """Return the name of one row, as `_names` does for many."""
+        state = _digest_of_kind(kind)
+        for value, type_ in zip(row, types, strict=True):
+            own = hash_integer(value) if type_ in _NUMBERS else int(self._known()[value])
+            state = hash_integer(3 * state + own)
+        return state & int(_MASK)
 
     def _known(self) -> Ints:
         """Return the digests of the dictionary's values."""
@@ -159,6 +167,11 @@ class ByContent(ByName):
 
 def _text(value: Value) -> str:
     return format_value(value)
+
+
+@cache
+def _digest_of_kind(kind: str) -> int:
+    return _digest(kind)
 
 
 def _digest(text: str) -> int:

@@ -35,7 +35,8 @@ def hash_integers(values: Ints) -> Hashes:
     return state ^ (state >> np.uint64(31))
 
 
-def _hash_integer(value: int) -> int:
+def hash_integer(value: int) -> int:
+    """Hash one 64-bit integer."""
     state = value & _WORD
     for shift, factor in _STEPS:
         state = ((state ^ (state >> shift)) * factor) & _WORD
@@ -45,11 +46,11 @@ def _hash_integer(value: int) -> int:
 def hash_value(value: Value) -> int:
     """Hash one value."""
     if isinstance(value, int):
-        return _hash_integer(value)
+        return hash_integer(value)
     if isinstance(value, float):
-        return _hash_integer(struct.unpack("<q", struct.pack("<d", value + 0.0))[0])
+        return hash_integer(struct.unpack("<q", struct.pack("<d", value + 0.0))[0])
     text = format_value(value) if isinstance(value, Term) else value
-    return _hash_integer(zlib.crc32(text.encode("utf-8", "surrogatepass")))
+    return hash_integer(zlib.crc32(text.encode("utf-8", "surrogatepass")))
 
 
 def owner_of(value: Value, partitions: int) -> int:
