@@ -14,8 +14,12 @@ from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
 from whorl.hosts.simulated.host import Simulated
 from whorl.hosts.simulated.network import Conditions
+from whorl.kernel.labels.circles import Steps
+from whorl.kernel.labels.conjunctions import Conjunctions
+from whorl.kernel.labels.lazy import LazyLabels
 from whorl.kernel.labels.naming import ByContent
 from whorl.kernel.labels.variables import Present
+from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.absorption import Absorption
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Epoch
@@ -53,7 +57,7 @@ def _circles(rules: str, placement: str = "apart", ship: str = "lazy") -> Circle
     [
         (RIGHT, (0,), {"link": (0,)}),
         (LEFT, (1,), {"link": (1,)}),
-        (REGION, (1,), {"main": (1,), "hot": (0,), "near": (0,)}),
+        (REGION, (1,), {"main": (1,), "hot": (0,), "near": (1,)}),
         (PAIRS, (0, 1), {"goal": (0, 1), "move": (0, 1)}),
         (FLOATS, (0,), {"start": (0,)}),  # links hold the same numbers, but store them in another way
         (RIGHT.replace("Z), reach", "Z), not off(X), reach"), (0,), {"link": (0,)}),
@@ -64,7 +68,9 @@ def test_facts_that_tell_a_row_on_the_way(
 ) -> None:
     found = _circles(rules, placement)
     assert found is not None
-    assert (found.columns, dict(found.steps)) == (columns, steps)
+    own = {name: places for name, places in found.steps.items() if "^" not in name}
+    assert (found.columns, own) == (columns, steps)
+    assert all(places == own[name.partition("^")[0]] for name, places in found.steps.items())
 
 
 @pytest.mark.parametrize(
@@ -132,6 +138,79 @@ def test_reachability_in_dense_networks(
     follow_reference(text, epochs, host)
 
 
+@pytest.mark.parametrize(("placement", "rules"), [("apart", LEFT), ("join", LEFT), ("first", LEFT), ("first", RIGHT)])
+def test_circles_are_seen_by_copies_too(placement: str, rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a ring with both directions, nodes are reached from both sides; then either side would tell the other."""
+    dropped: list[int] = []
+    straight = LazyLabels.straight
+
+    def counted(self: LazyLabels, used: Conjunctions, steps: Steps, heads: Ints) -> tuple[Ints, Conjunctions]:
+        lines, left = straight(self, used, steps, heads)
+        dropped.append(len(heads) - len(lines))
+        return lines, left
+
+    monkeypatch.setattr(LazyLabels, "straight", counted)
+    source = Source("test.dl", LINK.format("Integer") + rules)
+    host = InProcess(lambda types: compile_program(source, data_types=types), None, "absorption", 3, placement)
+    ends = [(x, (x + step) % 6) for x in range(6) for step in (1, 5)]
+    report = host.commit(Epoch(1, tuple(Change("link", row, 1) for row in ends)))
+    assert len(report.deltas["reach"].inserted) == 36
+    assert sum(dropped) == 24
+
+
+_PROGRAM = """\
+RELATION e(A: Integer, B: Integer).
+RELATION f(A: Integer, B: Integer, C: Integer).
+RELATION g(A: Integer).
+"""
+
+
+def _linear(random: Random) -> str:
+    """Return random rules for p(., .), each of which reads it once at the most."""
+
+    def rule(inner: bool) -> str:
+        variables = ["A", "B", "C", "D"][: random.randint(2, 4)]
+        inputs = random.choices([("e", 2), ("f", 3), ("g", 1)], k=random.randint(1, 2))
+        atoms = [(name, random.choices([*variables, "_"], k=width)) for name, width in [*inputs, *([("p", 2)] * inner)]]
+        bound = sorted({each for _name, args in atoms for each in args} - {"_"}) or ["0"]
+        kept = atoms[-1][1] if inner else ["_", "_"]
+        head = [old if old != "_" and random.random() < 0.5 else random.choice(bound) for old in kept]
+        body = [f"{name}({', '.join(args)})" for name, args in atoms]
+        if random.random() < 0.2:
+            body.append(f"not g({random.choice(bound)})")
+        if random.random() < 0.2:
+            body.append(f"{bound[0]} != {bound[-1]}" if len(bound) > 1 else f"{bound[0]} < 2")
+        return f"p({', '.join(head)}) :- {', '.join(body)}.\n"
+
+    return _PROGRAM + "".join(rule(inner) for inner in (False, True, random.random() < 0.5))
+
+
+@settings(max_examples=150)
+@given(
+    seed=st.integers(0, 1_000_000),
+    ship=st.sampled_from(["lazy", "eager"]),
+    partitions=st.sampled_from([1, 3]),
+    placement=st.sampled_from(["first", "join"]),
+)
+def test_random_rules_that_read_themselves_once(seed: int, ship: str, partitions: int, placement: str) -> None:
+    random = Random(seed)
+    text = _linear(random)
+    epochs: list[Epoch] = []
+    held: set[tuple[str, Row]] = set()
+    for number in range(1, 6):
+        chosen = {
+            (name, tuple(random.randint(0, 2) for _ in range(width)))
+            for name, width in (("e", 2), ("e", 2), ("f", 3), ("f", 3), ("g", 1))
+            for _ in range(2)
+        }
+        epochs.append(Epoch(number, tuple(Change(*fact, -1 if fact in held else 1) for fact in sorted(chosen))))
+        held ^= chosen
+    source = Source("test.dl", text)
+    where = placement if partitions > 1 else "apart"
+    compiler = lambda types: compile_program(source, data_types=types)  # noqa: E731
+    follow_reference(text, epochs, InProcess(compiler, None, "absorption", partitions, where, ship))
+
+
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), ship=st.sampled_from(["lazy", "eager"]), partitions=st.sampled_from([1, 3]))
 def test_two_columns_that_change(seed: int, ship: str, partitions: int) -> None:
@@ -180,7 +259,11 @@ path(X, Y) :- edge(X, Z, _, _, _), path(Z, Y).
 @given(
     rows=st.lists(
         st.tuples(
-            st.integers(-2, 300), st.integers(-2, 1 << 40), st.text(max_size=5), st.booleans(), st.integers(0, 9)
+            st.integers(-2, 300),
+            st.integers(-2, 1 << 40),
+            st.text(st.characters(), max_size=5),
+            st.booleans(),
+            st.integers(0, 9),
         ),
         min_size=1,
         max_size=8,

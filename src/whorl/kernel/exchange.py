@@ -60,7 +60,7 @@ class Letter:
 def _size(column: Values) -> int:
     if column.distinct is None:
         return 8 * len(column)
-    sizes = np.array([len(str(value).encode()) for value in column.distinct], np.int64)
+    sizes = np.array([len(str(value).encode("utf-8", "surrogatepass")) for value in column.distinct], np.int64)
     return int(sizes[column.data].sum()) if len(column) else 0
 
 

@@ -13,20 +13,19 @@ the row that they start from, in the same columns of the fact.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import product
 from typing import TypeAlias
 
 from whorl.analysis.program import Relation
-from whorl.logical.plan import Contribution, Join, SemiJoin
+from whorl.logical.plan import Contribution, Join
 from whorl.physical.alignment import same_kind
 from whorl.physical.plan import Circles, PhysicalPlan, PhysicalRule, PhysicalStratum
 from whorl.syntax import ast
 
 _Args: TypeAlias = Sequence[ast.Expr | Contribution]
-_Atom: TypeAlias = Join | SemiJoin
 
 
 def with_circles(plan: PhysicalPlan) -> PhysicalPlan:
@@ -62,10 +61,10 @@ class _Rules:
             return None
         changed = [self._changed(rule) for rule in self.stratum.rules]
         columns = tuple(sorted(frozenset[int]().union(*changed)))
-        steps = dict(self._steps(columns))
+        steps = dict(self._steps(columns)) if columns else {}
         return Circles(columns, steps, tuple(at for at, each in enumerate(changed) if each)) if steps else None
 
-    def _inner(self, rule: PhysicalRule) -> list[_Atom]:
+    def _inner(self, rule: PhysicalRule) -> list[Join]:
         """Return the atoms that read the relation itself, or what other partitions have sent of it."""
         own = {*self.stratum.relations, *self.stratum.imports}
         return [step for step in _atoms(rule) if step.relation in own]
@@ -81,20 +80,24 @@ class _Rules:
 
     def _steps(self, columns: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield the relations whose facts stand for rows, with the places of those rows' columns."""
-        ways: dict[str, list[set[tuple[int, ...]]]] = {}
+        ways: defaultdict[str, list[set[tuple[int, ...]]]] = defaultdict(list)  # for each atom that reads a relation
+        heads: Counter[tuple[str, tuple[int, ...]]] = Counter()
         for rule in self.stratum.rules:
             inner = self._inner(rule)
-            rows: list[_Args] = [rule.args, *(step.args for step in inner)]
             for step in _atoms(rule):
                 if step not in inner:
-                    found = {way for row in rows for way in self._ways(step, row, columns)}
-                    ways.setdefault(self.copies.get(step.relation, step.relation), []).append(found)
-        for name, each in ways.items():
-            common = reduce(set.intersection, each)
-            if common and columns:
-                yield name, min(common)
+                    source = self.copies.get(step.relation, step.relation)
+                    to = set(self._ways(step, rule.args, columns))
+                    ways[source].append(to.union(*(self._ways(step, row.args, columns) for row in inner)))
+                    heads.update((source, way) for way in to)
+        for source, each in ways.items():
+            common = sorted(set.intersection(*each))
+            if common:
+                best = max(common, key=lambda way: heads[source, way])
+                yield source, best
+                yield from ((copy, best) for copy, copied in self.copies.items() if copied == source)
 
-    def _ways(self, step: _Atom, row: _Args, columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    def _ways(self, step: Join, row: _Args, columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         """Yield the columns of an atom that have the values of some columns of a row, and store them alike."""
         kinds = [column.type for column in self.relations[step.relation].columns]
         own = self.relations[self.relation].columns
@@ -110,8 +113,8 @@ class _Rules:
         )
 
 
-def _atoms(rule: PhysicalRule) -> list[_Atom]:
-    return [step for step in rule.rule.steps if isinstance(step, Join | SemiJoin)]
+def _atoms(rule: PhysicalRule) -> list[Join]:
+    return [step for step, _positive in rule.atoms if isinstance(step, Join)]
 
 
 def _same(left: ast.Expr | Contribution, right: ast.Expr | Contribution) -> bool:

@@ -48,7 +48,8 @@ def _stratum(stratum: PhysicalStratum) -> Iterator[str]:
     if stratum.strategy == "absorption" and stratum.channels:
         yield f"  to other partitions: {_TOLD[stratum.ship].format(stratum.batching)}"
     if stratum.circles is not None:
-        facts = (f"{_columns(places)} of a {name} used" for name, places in stratum.circles.steps.items())
+        steps = stratum.circles.steps
+        facts = (f"{_columns(steps[name])} of a {name} used" for name in steps if name.rpartition("^")[0] not in steps)
         own = _columns(stratum.circles.columns)
         yield f"  labels leave out derivations back to their own row: {own} is {', or '.join(facts)}"
     for cell in stratum.cells:

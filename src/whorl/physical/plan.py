@@ -123,7 +123,8 @@ class Channel:
 class Circles:
     """How a derivation shows that its row was on the way already: see `whorl.physical.circles`.
 
-    It uses a fact that has the row's values in `columns`; `steps` says in which columns a relation's facts have them.
+    It uses a fact that has the row's values in `columns`; `steps` says in which columns a relation's facts have them,
+    and those of its copies.
     `rules` are those that make a step: others only hand a row on.
     """
 

@@ -6,6 +6,7 @@ others were told of it, so that a row which was on the way lives as long as that
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
@@ -17,14 +18,16 @@ from whorl.physical.plan import Circles
 
 
 class Steps:
-    """The values of the rows to which variables lead, by place: first whether they are known, then those values."""
+    """The values of the rows to which variables lead, by place: first whether they are known, then those values.
+
+    A variable is looked at once. If nothing is known then of what it stands for, it leads nowhere.
+    """
 
     def __init__(
         self,
         circles: Circles,
         variables: Variables,
         relations: Mapping[str, StoredRelation],
-        copies: Mapping[str, str],
         told: Mapping[int, Fact],
     ) -> None:
         self.rules = circles.rules
@@ -32,11 +35,16 @@ class Steps:
         self._steps = circles.steps
         self._variables = variables
         self._relations = relations
-        self._copies = copies
         self._told = told
-        self._known = 0
-        self._names: dict[Key, Used] = {}
+        self._looked_at = 0
         self._values = np.zeros((32, 1 + len(self._columns)), np.int64)
+        self._gathered = 0
+        self._names: defaultdict[Key, set[int]] = defaultdict(set)  # by values; only who asks pays
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self._values.nbytes + _ENTRY * self._gathered
 
     def heads(self, rows: Ints) -> Ints:
         """Return the values that tell rows apart."""
@@ -44,32 +52,37 @@ class Steps:
 
     def values(self) -> Ints:
         """Return for each place whether its variable leads to rows of which something is known, and their values."""
-        self._learn()
-        return self._values
-
-    def leading(self, head: Key) -> Used:
-        """Return the names of the variables that lead to rows with some values."""
-        self._learn()
-        return self._names.get(head, frozenset())
-
-    def _learn(self) -> None:
-        """Find out about variables that are new."""
         count = len(self._variables)
         if count > len(self._values):
             more = np.zeros((count, self._values.shape[1]), np.int64)
             self._values = np.concatenate((self._values, more))
-        for place in range(self._known, count):
-            fact = self._fact(place)
-            columns = self._steps.get(fact.relation) if fact is not None else None
-            if fact is not None and columns is not None:
-                values = tuple(fact.row[column] for column in columns)
-                self._values[place] = 1, *values
-                self._names[values] = self._names.get(values, frozenset()) | {self._variables.names[place]}
-        self._known = count
+        if count > self._looked_at:
+            self._look_at(range(self._looked_at, count))
+            self._looked_at = count
+        return self._values
 
-    def _fact(self, place: int) -> Fact | None:
-        meaning = self._variables.meanings.get(self._variables.names[place])
-        if isinstance(meaning, Present):
-            source = self._copies.get(meaning.relation, meaning.relation)
-            return Fact(source, tuple(self._relations[meaning.relation].read(np.array([meaning.number]))[0].tolist()))
-        return self._told.get(place)
+    def leading(self, head: Key) -> Used:
+        """Return the names of the variables that lead to rows with some values."""
+        values = self.values()[self._gathered : self._looked_at].tolist()
+        for place, (known, *own) in enumerate(values, self._gathered):
+            if known:
+                self._names[tuple(own)].add(self._variables.names[place])
+        self._gathered = self._looked_at
+        return frozenset(self._names.get(head, ()))
+
+    def _look_at(self, places: range) -> None:
+        read: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  # places and the rows that they stand for
+        for place in places:
+            meaning = self._variables.meanings.get(self._variables.names[place])
+            if isinstance(meaning, Present):
+                read[meaning.relation].append((place, meaning.number))
+            elif (fact := self._told.get(place)) is not None and fact.relation in self._steps:
+                self._values[place] = 1, *(fact.row[column] for column in self._steps[fact.relation])
+        for name, found in read.items():
+            if name in self._steps:
+                own, numbers = (np.array(column, np.int64) for column in zip(*found, strict=True))
+                self._values[own, 0] = 1
+                self._values[own, 1:] = self._relations[name].read(numbers)[:, list(self._steps[name])]
+
+
+_ENTRY = 200  # bytes of a name that is gathered, about

@@ -83,7 +83,8 @@ class Spelling:
         if place is None:
             name, fact = self._naming.read(spelt)
             place = int(self._variables.places((name,))[0])
-            self._known[spelt], self._spelt[place] = place, spelt
+            self._known[spelt] = place
+            self._spelt.setdefault(place, spelt)
             if fact is not None:
                 self.facts[place] = fact
         return place, end

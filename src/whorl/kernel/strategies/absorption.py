@@ -62,10 +62,8 @@ class Absorption(Rederive):
         self._cap = cap
         self._room = min(_ROOM, cap)
         self._naming = naming
-        self._copies: Mapping[str, str] = {}  # what they are copies of
         if stratum.exchange is not None:
             stratum.exchange.labelling = self
-            self._copies = stratum.exchange.sources
             self._naming = ByContent(stratum.plan, stratum.state, stratum.exchange.sources)
             self._room = min(_ROOM_APART, cap)
         self._names = (*stratum.plan.relations, *stratum.plan.imports)
@@ -82,8 +80,7 @@ class Absorption(Rederive):
         spelling = Spelling(self.variables, self._naming if isinstance(self._naming, ByContent) else ByName())
         self._steps: Steps | None = None
         if plan.circles is not None:
-            relations, copies = self.stratum.state.relations, self._copies
-            self._steps = Steps(plan.circles, self.variables, relations, copies, spelling.facts)
+            self._steps = Steps(plan.circles, self.variables, self.stratum.state.relations, spelling.facts)
         if self._lazy:
             self._labels = LazyLabels(self._names, self.variables, spelling, self._cap)
         else:
@@ -160,7 +157,7 @@ class Absorption(Rederive):
         """About the memory that labels take."""
         if self._instead is not None:
             return self._instead.nbytes
-        return self._labels.nbytes
+        return self._labels.nbytes + (0 if self._steps is None else self._steps.nbytes)
 
     def also(self, rule: int) -> tuple[str, ...]:
         """Return the variables that say what must be absent."""
