@@ -185,7 +185,7 @@ def _linear(random: Random) -> str:
     return _PROGRAM + "".join(rule(inner) for inner in (False, True, random.random() < 0.5))
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(
     seed=st.integers(0, 1_000_000),
     ship=st.sampled_from(["lazy", "eager"]),

@@ -101,7 +101,7 @@ def _check(
 def _alternatives(bounds: Batching) -> tuple[Simulated, int, float]:
     """Return a network with many ways, how many letters its labels took, and how many rows each of them had."""
     host = _simulated(REACHABLE, 4, Conditions(jitter=0.02, seed=2), "absorption", "eager", bounds)
-    ring = [(at, (at + step) % 9) for at in range(9) for step in (1, 2)]
+    ring = [(at, (at + step) % 7) for at in range(7) for step in (1, 2)]
     both = tuple(Change("link", row, 1) for low, high in ring for row in ((low, high), (high, low)))
     report = host.commit(Epoch(1, both))
     rows = sum(each.rows for each in report.shipped)
@@ -110,14 +110,14 @@ def _alternatives(bounds: Batching) -> tuple[Simulated, int, float]:
 
 def test_what_waits_longer_goes_in_fewer_and_larger_letters() -> None:
     by_count = [_alternatives(Batching(rows, None)) for rows in (1, 30, None)]
-    by_time = [_alternatives(Batching(None, seconds)) for seconds in (0.0, 0.005, 0.02)]
+    by_time = [_alternatives(Batching(None, seconds)) for seconds in (0.0, 0.02)]
     for found in (by_count, by_time):
         letters = [each for _host, each, _size in found]
         assert letters == sorted(letters, reverse=True)
         assert letters[0] > letters[-1]
         assert len({frozenset(host.rows("reachable")) for host, _letters, _size in found}) == 1
-    assert by_time[0][2] < by_time[2][2]
-    assert by_time[0][0].network.clock < by_time[2][0].network.clock
+    assert by_time[0][2] < by_time[1][2]
+    assert by_time[0][0].network.clock < by_time[1][0].network.clock
 
 
 def _ring(conditions: Conditions) -> tuple[Simulated, EpochReport]:
