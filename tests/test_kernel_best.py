@@ -8,6 +8,7 @@ import pytest
 
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
+from whorl.kernel.state import base
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Epoch
 from whorl.model.values import Row
@@ -68,3 +69,28 @@ def test_best_rows_equal_the_reference(name: str, strategy: str) -> None:
         assert kernel.partition.plan.strata[0].kind == "best"
         for epoch in _epochs(seed):
             assert dict(kernel.commit(epoch).deltas) == dict(oracle.commit(epoch).deltas), (seed, epoch.number)
+
+
+RIDES = """
+STREAM ride(Ts: Timestamp, From: Integer, To: Integer, Fare: Integer) WINDOW(40, 4).
+best(Ts, P, D, mmin<F>) :- ride(Ts, P, D, F).
+best(Ts, P, D, mmin<F>) :- ride(Ts1, P, Q, F1), best(Ts2, Q, D, F2), F = F1 + F2, largest(Ts, Ts1, Ts2).
+query best(_, P, D, F).
+"""
+
+
+@pytest.mark.parametrize("strategy", ["auto", "expiry"])
+def test_the_best_of_a_window_stays_right_when_only_facts_are_swept(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is swept gets other numbers, and then the groups of frontiers do too: their best rows are shown anew."""
+    monkeypatch.setattr(base, "SPARE", 0)
+    chance = random.Random(3)
+    source = Source("test.dl", RIDES)
+    host = InProcess(lambda types: compile_program(source, data_types=types), None, strategy)
+    oracle = Oracle(lambda types: compile_program(source, data_types=types))
+    for time in range(4, 160, 4):
+        rides = [(time, chance.randrange(12), chance.randrange(12), chance.randrange(1, 9)) for _ in range(3)]
+        epoch = Epoch(time // 4, tuple(Change("ride", row, 1) for row in rides), time=time)
+        assert dict(host.commit(epoch).deltas) == dict(oracle.commit(epoch).deltas)
+        assert host.rows("best") == oracle.rows("best")

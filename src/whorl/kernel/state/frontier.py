@@ -22,6 +22,7 @@ class Frontier:
         self.relation = relation
         self._lowest = lowest
         self._groups = StoredRelation(f"{relation.name}^groups", relation.types[:-1])
+        self.numbering = 0  # is another one when groups have got other numbers
         self.clear()
 
     def clear(self) -> None:
@@ -35,6 +36,7 @@ class Frontier:
         """Build the lists from the rows alive and their labels."""
         alive = self.relation.alive()
         self._groups = StoredRelation(self._groups.name, self.relation.types[:-1])
+        self.numbering += 1
         self.clear()
         self._reserve()
         rows = self.relation.read(alive)

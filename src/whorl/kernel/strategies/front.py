@@ -22,6 +22,7 @@ class Front:
         (cell,) = stratum.plan.cells
         (self._source,) = cell.sources
         self._column = cell.column
+        self._numbering = 0
         self.reset()
 
     def reset(self) -> None:
@@ -34,9 +35,12 @@ class Front:
 
     def step(self) -> None:
         """Show the best row of the groups whose lists changed."""
+        frontier = self._stratum.state.frontiers[self._source]
+        if frontier.numbering != self._numbering:  # rows that it reads were swept, and lists built anew
+            self._numbering = frontier.numbering
+            self.reset()
         if not self._fresh and not self._stratum.changed():
             return
-        frontier = self._stratum.state.frontiers[self._source]
         relation = self._stratum.relation(self._name)
         groups = frontier.touched()
         if self._fresh:
