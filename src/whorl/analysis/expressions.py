@@ -84,7 +84,7 @@ def call(function: Function, args: list[Value], span: Span | None = None) -> Val
     value = _from_python(result)
     if value is not None and isinstance(value, int) and function.result is Type.FLOAT:
         value = float(value)
-    if value is None or function.result not in (Type.UNKNOWN, type_of(value)) or not storable(value):
+    if value is None or function.result not in (Type.ANY, type_of(value)) or not storable(value):
         facts = {"value": shortened(repr(result)), "expected": _promised(function.result)}
         raise UserError("E511", span, name=function.name, args=shown, **facts)
     return value
@@ -94,13 +94,13 @@ def _takes(function: Function, args: list[Value]) -> bool:
     """Whether values are of the types that a function asks for; those out of lists and terms show theirs only now."""
     for position, arg in enumerate(args):
         expected, found = function.parameter(position), type_of(arg)
-        if expected not in (Type.UNKNOWN, found) and not (expected is Type.FLOAT and found is Type.INTEGER):
+        if expected not in (Type.ANY, found) and not (expected is Type.FLOAT and found is Type.INTEGER):
             return False
     return True
 
 
 def _promised(result: Type) -> str:
-    return "value of the language" if result is Type.UNKNOWN else str(result)
+    return "value of the language" if result is Type.ANY else str(result)
 
 
 def _to_python(value: Value) -> object:

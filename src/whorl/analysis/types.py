@@ -2,7 +2,7 @@
 
 Types flow from bodies to heads until nothing changes; a column that receives integers and floats is a float column.
 Then every rule is looked at once more, and what does not fit is reported. Columns that nothing fixes stay unknown, and
-take the type of their data.
+take the type of their data; so do those that receive parts of terms or lists, which may be of every type.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from whorl.model.types import Type, type_of, unify, widen
 from whorl.syntax import ast
 
 Columns = dict[str, list[Type]]
+
+UNFIXED = (Type.UNKNOWN, Type.ANY)
 
 
 def infer_types(draft: Draft, errors: Errors) -> Draft:
@@ -56,7 +58,7 @@ def infer_types(draft: Draft, errors: Errors) -> Draft:
 
 
 def _retype(relation: Relation, types: list[Type]) -> Relation:
-    columns = tuple(replace(c, type=t) for c, t in zip(relation.columns, types, strict=True))
+    columns = tuple(replace(c, type=t.settled) for c, t in zip(relation.columns, types, strict=True))
     return replace(relation, columns=columns)
 
 
@@ -144,9 +146,9 @@ class _Typing:
             self._compare(literal, env)
         elif isinstance(literal, Member):
             found = self.expr(literal.items, env)
-            if found not in (Type.LIST, Type.UNKNOWN):
+            if unify(found, Type.LIST) is None:
                 self._error("E224", literal.items.span, name="member", expected=Type.LIST, found=found)
-            self._pattern(literal.item, Type.UNKNOWN, env)
+            self._pattern(literal.item, Type.ANY, env)
 
     def _argument(self, arg: ast.Expr, column: Type, atom: ast.Atom, env: dict[str, Type]) -> None:
         if isinstance(arg, ast.Variable):
@@ -180,7 +182,7 @@ class _Typing:
                 self._error("E223", pattern.span, expected=column, found=own)
             ends = (pattern.prefix, pattern.tail) if isinstance(pattern, ast.ListExpr) else ()
             for part in parts(pattern):
-                self._pattern(part, Type.LIST if any(part is end for end in ends) else Type.UNKNOWN, env)
+                self._pattern(part, Type.LIST if any(part is end for end in ends) else Type.ANY, env)
             return
         found = self.expr(pattern, env)
         if unify(column, found) is None and not (column.numeric and found.numeric):
@@ -217,14 +219,15 @@ class _Typing:
     def _operation(self, expr: ast.Operation, env: Mapping[str, Type]) -> Type:
         found = [self.expr(arg, env) for arg in expr.args]
         for arg, own in zip(expr.args, found, strict=True):
-            if own is not Type.UNKNOWN and not own.numeric:
+            if own not in UNFIXED and not own.numeric:
                 hint = "Use cat to join strings." if own is Type.STRING and expr.operator == "+" else ""
                 self._error("E225", arg.span, operator=expr.operator, found=own, hint=hint)
                 break
         if Type.FLOAT in found:
             return Type.FLOAT
-        if Type.UNKNOWN in found:
-            return Type.UNKNOWN
+        for unfixed in UNFIXED:
+            if unfixed in found:
+                return unfixed
         if Type.TIMESTAMP in found and expr.operator in ("+", "-"):
             return Type.INTEGER if found.count(Type.TIMESTAMP) > 1 else Type.TIMESTAMP
         return Type.INTEGER
@@ -248,7 +251,7 @@ class _Typing:
         counted = function == "count" and len(found) == 1
         if counted:
             return Type.INTEGER
-        if function in ("sum", "avg", "count") and value is not Type.UNKNOWN and not value.numeric:
+        if function in ("sum", "avg", "count") and value not in UNFIXED and not value.numeric:
             self._error("E227", aggregate.span, name=aggregate.function, found=value)
         if function == "avg":
             return Type.FLOAT
@@ -265,7 +268,7 @@ class _Typing:
             for position, arg in enumerate(atom.args):
                 if isinstance(arg, ast.Variable) and types[position] is Type.UNKNOWN:
                     known = env.get(arg.name, Type.UNKNOWN)
-                    if known is not Type.UNKNOWN:
+                    if known not in UNFIXED:
                         types[position] = known
                         changed.add(atom.relation)
         return changed

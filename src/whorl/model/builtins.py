@@ -11,14 +11,8 @@ from whorl.model.functions import Function
 from whorl.model.types import Type
 from whorl.model.values import Term, Value, format_value, list_value, order_key, storable
 
-INT, FLOAT, STRING, LIST, ANY, BOOL = (
-    Type.INTEGER,
-    Type.FLOAT,
-    Type.STRING,
-    Type.LIST,
-    Type.UNKNOWN,
-    Type.BOOLEAN,
-)
+INT, FLOAT, STRING, LIST, BOOL = Type.INTEGER, Type.FLOAT, Type.STRING, Type.LIST, Type.BOOLEAN
+ANY, ARGUMENTS = Type.ANY, Type.UNKNOWN
 _MATCH_LIMIT = 10_000
 
 
@@ -137,9 +131,9 @@ def _extreme(choose: Callable[..., Value]) -> Callable[..., Value | None]:
 
 
 _ALL = (
-    Function("min", (ANY, ANY), ANY, _extreme(min), variadic=True),
-    Function("max", (ANY, ANY), ANY, _extreme(max), variadic=True),
-    Function("abs", (ANY,), ANY, lambda value: abs(value) if _is_number(value) else None),
+    Function("min", (ANY, ANY), ARGUMENTS, _extreme(min), variadic=True),
+    Function("max", (ANY, ANY), ARGUMENTS, _extreme(max), variadic=True),
+    Function("abs", (ANY,), ARGUMENTS, lambda value: abs(value) if _is_number(value) else None),
     Function("sqrt", (FLOAT,), FLOAT, _root),
     Function("floor", (FLOAT,), INT, math.floor),
     Function("ceil", (FLOAT,), INT, math.ceil),

@@ -21,8 +21,8 @@ Compute = Callable[..., Value | None]
 class Function:
     """A named function.
 
-    `parameters` are the types of the arguments (UNKNOWN takes any); with `variadic` the last repeats. `result` is the
-    type of the value, UNKNOWN if it is that of the arguments together.
+    `parameters` are the types of the arguments (ANY takes each); with `variadic` the last repeats. `result` is the type
+    of the value, UNKNOWN if it is that of the arguments together.
     """
 
     name: str
@@ -50,15 +50,18 @@ class Function:
         """Return the type of the value, given those of the arguments."""
         if self.result is not Type.UNKNOWN:
             return self.result
+        found = list(arguments)
+        if Type.UNKNOWN in found:
+            return Type.UNKNOWN
         joined = Type.UNKNOWN
-        for argument in arguments:
-            joined = widen(joined, argument) or joined
+        for argument in found:
+            joined = widen(joined, argument) or Type.ANY
         return joined
 
     @property
     def signature(self) -> str:
         """How the function is called."""
-        parameters = ", ".join("any" if p is Type.UNKNOWN else str(p) for p in self.parameters)
+        parameters = ", ".join(str(p) for p in self.parameters)
         return f"{self.name}({parameters}{', ...' if self.variadic else ''})"
 
 
@@ -76,8 +79,8 @@ _PYTHON_TYPES: dict[object, Type] = {
     tuple: Type.LIST,
     list: Type.LIST,
     Term: Type.TERM,
-    object: Type.UNKNOWN,
-    Any: Type.UNKNOWN,
+    object: Type.ANY,
+    Any: Type.ANY,
 }
 _NAMED_TYPES = {getattr(key, "__name__", str(key)): value for key, value in _PYTHON_TYPES.items()}
 

@@ -1,7 +1,9 @@
 """Types of columns.
 
 `UNKNOWN` is the type of a column that the program does not fix: the data will. `Integer` widens to `Float` where
-a column receives both, and a `Timestamp` is an integer that counts seconds.
+a column receives both, and a `Timestamp` is an integer that counts seconds. `ANY` is what the parts of terms and lists
+may hold: a variable that also stands elsewhere takes the type of that place, but a column that receives it can hold
+values of every type. Only the analysis tells the two apart: to all that follows, such a column is of unknown type.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ class Type(Enum):
     LIST = "List"
     TERM = "Term"
     UNKNOWN = "unknown"
+    ANY = "any"
 
     def __str__(self) -> str:
         return self.value
@@ -30,6 +33,11 @@ class Type(Enum):
     def numeric(self) -> bool:
         """Whether arithmetic applies."""
         return self in NUMERIC
+
+    @property
+    def settled(self) -> Type:
+        """The type of a column that holds it, once nothing more is to be learnt from the program."""
+        return Type.UNKNOWN if self is Type.ANY else self
 
 
 NUMERIC = frozenset({Type.INTEGER, Type.FLOAT, Type.TIMESTAMP})
@@ -67,6 +75,8 @@ def unify(left: Type, right: Type) -> Type | None:
         return left
     if left is Type.UNKNOWN:
         return right
+    if Type.ANY in (left, right):
+        return left if right is Type.ANY else right
     if {left, right} == {Type.INTEGER, Type.TIMESTAMP}:
         return Type.TIMESTAMP
     return None
@@ -74,6 +84,8 @@ def unify(left: Type, right: Type) -> Type | None:
 
 def widen(left: Type, right: Type) -> Type | None:
     """Return the type of a column that receives both types, or None if there is none."""
+    if Type.ANY in (left, right):
+        return Type.ANY
     if left.numeric and right.numeric and Type.FLOAT in (left, right):
         return Type.FLOAT
     return unify(left, right)

@@ -153,7 +153,7 @@ def expr_type(expr: ast.Expr, types: Mapping[str, Type], functions: Functions) -
     found = [expr_type(arg, types, functions) for arg in expr.args]
     if isinstance(expr, ast.Call):
         function = functions.get(expr.name)
-        return Type.TERM if function is None else function.result_type(found)
+        return Type.TERM if function is None else function.result_type(found).settled
     if Type.FLOAT in found:
         return Type.FLOAT
     return Type.UNKNOWN if Type.UNKNOWN in found else Type.INTEGER

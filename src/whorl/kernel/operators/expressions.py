@@ -23,6 +23,7 @@ from whorl.model.builtins import compute_operation
 from whorl.model.functions import Function
 from whorl.model.types import Type, type_of
 from whorl.model.values import Value, storable
+from whorl.physical.rules import expr_type
 from whorl.syntax import ast
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -43,20 +44,7 @@ class Scope:
 
     def type_of(self, expr: ast.Expr) -> Type:
         """Return the type of an expression."""
-        if isinstance(expr, ast.Constant):
-            return type_of(expr.value)
-        if isinstance(expr, ast.Variable):
-            return self.types.get(expr.name, Type.UNKNOWN)
-        if isinstance(expr, ast.ListExpr):
-            return Type.LIST
-        assert isinstance(expr, ast.Call | ast.Operation)
-        found = [self.type_of(arg) for arg in expr.args]
-        if isinstance(expr, ast.Call):
-            function = self.functions.get(expr.name)
-            return Type.TERM if function is None else function.result_type(found)
-        if Type.FLOAT in found:
-            return Type.FLOAT
-        return Type.UNKNOWN if Type.UNKNOWN in found else Type.INTEGER
+        return expr_type(expr, self.types, self.functions)
 
 
 def compile_expr(expr: ast.Expr, scope: Scope, kind: Type) -> Column:
