@@ -12,8 +12,8 @@ from numba import types
 from whorl.kernel.arrays.facts import FOREVER
 from whorl.kernel.arrays.index import INDEX, probe
 from whorl.kernel.arrays.jit import INT, INTS, ROWS, kernel, part
-from whorl.kernel.arrays.labels import fold_deaths, rank_above, stamp, take_deaths
-from whorl.kernel.arrays.rowset import ADD, ADOPT, COUNT, MARK, NEW, RAISE, RELATION, enter_rows, read_rows
+from whorl.kernel.arrays.labels import fold_deaths, label_ranks, rank_above, stamp, take_deaths
+from whorl.kernel.arrays.rowset import ADD, COUNT, MARK, NEW, RAISE, RELATION, TELL, enter_rows, read_rows
 
 PLAIN, RANKS, DEATHS = 0, 1, 2  # what labels are
 DONE, ROOM, WIDER, LIMIT, PAUSE = 0, 1, 2, 3, 4  # why a call ended
@@ -71,7 +71,7 @@ def follow_rounds(queue, state, head, labels, join, how, batch, out, offers):  #
     keys, index, right, wants, other = join
     flags, table, meta = head[1], head[2], head[3]
     width = how[WIDTH]
-    mode = ADD if how[ALGEBRA] == PLAIN else (ADOPT if how[ALGEBRA] == RANKS else RAISE)
+    mode = ADD if how[ALGEBRA] == PLAIN else (TELL if how[ALGEBRA] == RANKS else RAISE)
     joining = np.empty(4, np.int64)
     entering = np.empty(1, np.int64)
     while True:
@@ -100,10 +100,16 @@ def follow_rounds(queue, state, head, labels, join, how, batch, out, offers):  #
             made = probe(rows, keys, index, right, wants, out, joining)
             state[MATCHES] += made
             found = out[:made]
-            make_offers(how, found, made, head, labels, other, offers)
+            if mode == RAISE:
+                make_offers(how, found, made, head, labels, other, offers)
             entering[0] = 0
-            state[END] += enter_rows(found, width, head, mode, offers, labels, queue[state[END] :], entering)
+            fresh = enter_rows(found, width, head, mode, offers, labels, queue[state[END] :], entering)
+            if mode == TELL:  # most derivations change nothing, and need no label
+                label_ranks(found, offers[:fresh], queue[state[END] :][:fresh], how[OWN], width, how[RULE], labels)
+            state[END] += fresh
             if entering[0] < made:
+                if mode == TELL:
+                    make_offers(how, found, made, head, labels, other, offers)
                 state[LINE], state[OFFSET] = joining[0], joining[1]
                 state[ENTERED], state[MADE] = entering[0], made
                 return WIDER

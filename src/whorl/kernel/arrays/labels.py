@@ -48,6 +48,15 @@ def rank_above(batch, column, relation, labels, offers):  # type: ignore[no-unty
         offers[line] = WORTHLESS if flags[row] & NEW == 0 else ((labels[row] >> 32) + 1) << 32
 
 
+@kernel(types.void(ROWS, INTS, INTS, INT, INT, INT, INTS))
+def label_ranks(batch, lines, numbers, column, first, rule, labels):  # type: ignore[no-untyped-def]
+    """Label rows, given by number, with a rank above that of the row in a column, and the derivation's fingerprint."""
+    for at in range(numbers.size):
+        line = lines[at]
+        rank = (labels[batch[line, column]] >> 32) + 1
+        labels[numbers[at]] = (rank << 32) | fingerprint(batch, line, first, rule)
+
+
 @kernel(types.void(ROWS, INT, RELATION, INTS, INTS))
 def fold_ranks(batch, column, relation, labels, offers):  # type: ignore[no-untyped-def]
     """Raise the ranks of offers above those of the rows in a column; offers that use dead rows are worth nothing."""

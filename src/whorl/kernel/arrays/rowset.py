@@ -20,7 +20,7 @@ from whorl.kernel.arrays.jit import BOOLS, BYTES, GOLDEN, INT, INTS, ROWS, inlin
 NEW, OLD, MARK = 1, 2, 4  # alive after this epoch, alive before it, collected by someone
 COUNT, BITS, NARROW, DEAD = 0, 1, 2, 3  # places in `meta`: rows, bits of the table, narrow or not, dead rows or none
 RELATION = types.Tuple((ROWS, BYTES, INTS, INTS))  # type: ignore[no-untyped-call]
-NUMBER, ADD, ADOPT, RAISE, LOWER = 1, 2, 3, 4, 5  # modes of `enter_rows`
+NUMBER, ADD, ADOPT, RAISE, LOWER, TELL = 1, 2, 3, 4, 5, 6  # modes of `enter_rows`
 BLOCK = 512
 
 _SEED = np.uint64(0x243F6A8885A308D3)
@@ -235,8 +235,9 @@ def enter_rows(batch, width, relation, mode, offers, labels, out, state):  # typ
     NUMBER stores it if there is none, without making it alive, and puts its number into ``out``. The others make it
     alive and put the numbers of rows that changed one after the other: ADD those that were not alive, ADOPT likewise
     with the line's offer as their label, RAISE also those whose label is below the offer. LOWER is ADOPT; but rows
-    alive take an offer whose upper half is smaller than that of their label, which is no change. `state[0]` is the line
-    to start at, and the line reached: fewer than all if a value needs wider rows. Return how many rows changed.
+    alive take an offer whose upper half is smaller than that of their label, which is no change. TELL is ADD, and puts
+    the lines that changed rows one after the other into ``offers``, for labels that are dear. `state[0]` is the line to
+    start at, and the line reached: fewer than all if a value needs wider rows. Return how many rows changed.
     """
     rows, flags, table, meta = relation
     narrow = meta[NARROW] != 0
@@ -273,15 +274,19 @@ def enter_rows(batch, width, relation, mode, offers, labels, out, state):  # typ
                 if mode != NUMBER:
                     flags[row] = NEW
                     out[made] = row
-                    made += 1
-                    if mode != ADD:
+                    if mode == TELL:
+                        offers[made] = line
+                    elif mode != ADD:
                         labels[row] = offers[line]
+                    made += 1
             elif mode != NUMBER and dead and flags[row] & NEW == 0:
                 flags[row] |= NEW
                 out[made] = row
-                made += 1
-                if mode != ADD:
+                if mode == TELL:
+                    offers[made] = line
+                elif mode != ADD:
                     labels[row] = offers[line]
+                made += 1
             elif mode == RAISE and offers[line] > labels[row]:
                 labels[row] = offers[line]
                 out[made] = row

@@ -3,8 +3,10 @@
 What following changes cost is remembered by their size (powers of two of what appeared and what vanished), for each
 way of labelling rows that serves the stratum. An epoch is followed if that is predicted to cost less than deriving
 everything; and even then only for so long: a step that takes as long as half of that is given up, and remembered as
-dear. Deriving again keeps labels, so that the next epoch can be followed; after several such epochs in a row it keeps
-none, which is cheaper, until it is time to try again.
+dear. Before anything is known about deletions of a size, their cost is guessed from how many rows lose a derivation by
+them: so much of the inputs may go that a trial would cost more than it teaches. Deriving again keeps labels, so that
+the next epoch can be followed; after several such epochs in a row it keeps none, which is cheaper, until it is time to
+try again.
 
 Costs are seconds of this thread. They decide how an epoch is brought about, never what it brings about.
 """
@@ -26,6 +28,7 @@ _WORTH_TRYING = 0.5  # following costs so much of deriving everything that anoth
 _TRIAL = 3  # epochs
 _PATIENCE = 8  # epochs derived again before following is tried again, then twice as many, ...
 _TRUST = 0.6  # weight of what was known before
+_DEAR = 3.0  # to look at a row that lost a derivation costs so many times what it costs to derive one
 _NEGLIGIBLE = 0.005  # seconds: below this nothing is worth deciding
 
 Size = tuple[int, int]
@@ -77,6 +80,7 @@ class Elastic:
         self._derived_in_a_row = 0
         self._patience = _PATIENCE
         self._scratch: float | None = None  # what deriving everything costs
+        self._guessed: dict[Size, int] = {}  # how often following deletions was guessed to be too dear
         self._fresh = True
         self.how = ""
         self.predicted: float | None = None
@@ -141,6 +145,8 @@ class Elastic:
             self._derive_unlabelled(size)
             return
         self.predicted = arm.predict(size)
+        if self.predicted is None:
+            self.predicted = self._guess(arm, size)
         if (
             self._scratch is not None
             and self.predicted is not None
@@ -160,6 +166,24 @@ class Elastic:
             appeared += len(came) + (len(relation.relabelled()) if relation.dying else 0)
             vanished += len(went)
         return appeared.bit_length(), vanished.bit_length()
+
+    def _guess(self, arm: _Arm, size: Size) -> float | None:
+        """Return what deletions of a size may cost of which nothing is known; None if that is to be tried."""
+        vanished = rows = 0
+        for name in self._stratum.plan.inputs():
+            relation = self._stratum.relation(name)
+            went = len(relation.pending()[1])
+            if went and not relation.dying:
+                vanished += went
+                rows += relation.count
+        times = self._guessed.get(size, 0)
+        if not vanished or self._scratch is None or times >= _PATIENCE:
+            return None
+        lost = arm.strategy.share_lost(min(vanished / rows, 1.0))
+        guess = None if lost is None else _DEAR * lost * self._scratch
+        if guess is not None and guess > self._scratch:
+            self._guessed[size] = times + 1
+        return guess
 
     def _derive_unlabelled(self, size: Size) -> None:
         """Derive everything, with labels if it is time to follow changes again."""

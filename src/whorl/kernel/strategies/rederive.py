@@ -55,6 +55,10 @@ class Rederive(Fixpoint):
     def prepare(self) -> None:
         """Make the labels of the stratum's relations one's own."""
 
+    def share_lost(self, share: float) -> float | None:
+        """Guess which share of the rows loses a derivation when that share of the inputs goes; None if nobody knows."""
+        return None
+
     def start(self, *, plain: bool = False) -> None:
         """Derive everything; ``plain`` leaves out labels, and changes cannot be followed then."""
         self.fresh = plain

@@ -30,6 +30,7 @@ from whorl.kernel.strategies.stratum import EITHER, Stratum
 
 _MEMORY = 1 << 22  # words of derivations looked at while rows fall; if there are more, they are not remembered
 _NONE = np.empty(0, np.int64)
+_SAMPLE = 1000  # rows that tell how deep derivations are
 
 
 class Support(Rederive):
@@ -61,6 +62,16 @@ class Support(Rederive):
         """Forget fingerprints, which name rows by number: whoever loses any derivation then looks for one it has."""
         for name in self.stratum.plan.relations:
             self.stratum.relation(name).labels &= ~np.int64(0xFFFFFFFF)
+
+    def share_lost(self, share: float) -> float | None:
+        """Guess by the ranks: a row of rank r follows from r + 1 facts at least, of which none may go."""
+        ranks = [
+            relation.labels[numbers[relation.is_alive(numbers)]] >> 32
+            for relation in map(self.stratum.relation, self.stratum.plan.relations)
+            for numbers in [np.arange(0, relation.count, max(relation.count // _SAMPLE, 1))]
+        ]
+        facts = np.concatenate(ranks) + 1
+        return 1.0 - float(np.mean((1.0 - share) ** facts)) if len(facts) else None
 
     def offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return a rank above those of the rows of the stratum that a derivation uses, and its fingerprint."""
