@@ -200,25 +200,21 @@ def test_offers_are_above_the_rows_they_use(
         assert both[at] == ((rank << 32) | name if alive[first] and alive[second] else label_arrays.WORTHLESS)
 
 
-@settings(max_examples=100)
-@given(_derivations())
-def test_labels_made_afterwards_are_those_that_were_offered(
-    drawn: tuple[list[int], list[int], list[bool], list[tuple[int, int, int]]],
-) -> None:
-    ranks, prints, alive, derivations = drawn
-    used = [line for line in derivations if alive[line[1]]]
-    batch = _batch(used, 3)
-    first, second = (_labelled(ranks, prints, alive) for _ in range(2))
-    offers, lines, out = (np.empty(len(batch), np.int64) for _ in range(3))
-    label_arrays.rank_above(batch, 1, first.arrays, first.labels, offers)
-    label_arrays.stamp(batch, 1, 5, offers)
-    expected = first.adopt_rows(batch, offers)
-    start = np.zeros(1, np.int64)
-    made = rowset.enter_rows(batch, 1, second.arrays, rowset.TELL, lines, second.labels, out, start)
-    label_arrays.label_ranks(batch, lines[:made], out[:made], 1, 1, 5, second.labels)
-    assert out[:made].tolist() == expected.tolist()
-    assert [used[line][0] for line in lines[:made]] == second.read(out[:made])[:, 0].tolist()
-    assert second.labels[:8].tolist() == first.labels[:8].tolist()
+@given(st.lists(st.tuples(st.booleans(), st.lists(st.tuples(SMALL, SMALL), max_size=30)), max_size=6))
+def test_telling_lines_is_adding_rows(batches: list[tuple[bool, list[tuple[int, int]]]]) -> None:
+    one, two = _stored(2), _stored(2)
+    for added, rows in batches:
+        batch = _batch(rows, 2)
+        if not added:
+            for relation in (one, two):
+                relation.retire(relation.find(batch))
+            continue
+        expected = one.add(batch)
+        two.reserve(len(batch))
+        lines, out, start = np.empty(len(batch), np.int64), np.empty(len(batch), np.int64), np.zeros(1, np.int64)
+        made = rowset.enter_rows(batch, 2, two.arrays, rowset.TELL, lines, two.labels, out, start)
+        assert out[:made].tolist() == expected.tolist()
+        assert batch[lines[:made]].tolist() == two.read(out[:made]).tolist()
 
 
 @settings(max_examples=200)

@@ -1,7 +1,7 @@
 """Round after round of a linear rule in one call: read the rows that the last round brought, join, enter what follows.
 
-The steps are the kernels of `rowset`, `index` and `labels`; only the loop around them is here. It ends early when it
-needs room, and goes on from its state when there is some.
+The steps are those of `rowset` and `index`. The loop around them is here, and what a derivation offers, which uses a
+row of the head and one other. The loop ends early when it needs room, and goes on from its state when there is some.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import numpy as np
 from numba import types
 
 from whorl.kernel.arrays.facts import FOREVER
-from whorl.kernel.arrays.index import INDEX, probe
-from whorl.kernel.arrays.jit import INT, INTS, ROWS, kernel, part
-from whorl.kernel.arrays.labels import fold_deaths, label_ranks, rank_above, stamp, take_deaths
+from whorl.kernel.arrays.index import INDEX, fill, match
+from whorl.kernel.arrays.jit import INT, INTS, ROWS, inlined, kernel, part
+from whorl.kernel.arrays.labels import fingerprint_of_pair
 from whorl.kernel.arrays.rowset import ADD, COUNT, MARK, NEW, RAISE, RELATION, TELL, enter_rows, read_rows
 
 PLAIN, RANKS, DEATHS = 0, 1, 2  # what labels are
@@ -22,25 +22,30 @@ DONE, ROOM, WIDER, LIMIT, PAUSE = 0, 1, 2, 3, 4  # why a call ended
 # from where on rows in the queue are still to be noted as changes, and the last round that may pass the bounds.
 FIRST, LOW, HIGH, END, LINE, OFFSET, ENTERED, MADE, ROUNDS, PROBES, MATCHES = range(11)
 MOST_ROUNDS, MOST_ROWS, PAUSE_AT, NOTED, PASSED = range(11, 16)
-WIDTH, ALGEBRA, RULE, OWN, OTHER, NEED = range(6)  # places in `how`; OWN and OTHER are columns, -1 if there is none
+# Places in `how`: the head's width, what labels are, the rule, whether the labels of the head's rows and of the others
+# count, whether the head comes first in the rule, the flags that others must have.
+WIDTH, ALGEBRA, RULE, OWN, OTHER, LEADS, NEED = range(7)
 JOIN = types.Tuple((INTS, INDEX, RELATION, INTS, INTS))  # type: ignore[no-untyped-call]
 
 
 @part
-def make_offers(how, found, made, head, labels, other, offers):  # type: ignore[no-untyped-def]
-    """Put what each derivation offers as a label into ``offers``."""
-    if how[ALGEBRA] == RANKS:
-        rank_above(found, how[OWN], head, labels, offers)
-        stamp(found, how[WIDTH], how[RULE], offers)
-    elif how[ALGEBRA] == DEATHS:
-        if how[OWN] >= 0:
-            take_deaths(found, how[OWN], labels, offers)
-            if how[OTHER] >= 0:
-                fold_deaths(found, how[OTHER], other, offers)
-        elif how[OTHER] >= 0:
-            take_deaths(found, how[OTHER], other, offers)
-        else:
-            offers[:made] = FOREVER
+def offer_deaths(how, own, lines, numbers, made, labels, other, offers):  # type: ignore[no-untyped-def]
+    """Put when each derivation dies into ``offers``: with the first of the rows it uses."""
+    if how[OTHER] != 0:
+        for at in range(made):
+            offers[at] = other[numbers[at]]
+    else:
+        offers[:made] = FOREVER
+    if how[OWN] != 0:
+        for at in range(made):
+            offers[at] = min(offers[at], labels[own[lines[at]]])
+
+
+@inlined
+def rank_of(how, own, number, labels):  # type: ignore[no-untyped-def]
+    """Return the label that a derivation offers: a rank above that of the head's row, and a fingerprint."""
+    first, second = (own, number) if how[LEADS] != 0 else (number, own)
+    return (((labels[own] >> 32) + 1) << 32) | fingerprint_of_pair(first, second, how[RULE])
 
 
 @part
@@ -71,6 +76,9 @@ def follow_rounds(queue, state, head, labels, join, how, batch, out, offers):  #
     keys, index, right, wants, other = join
     flags, table, meta = head[1], head[2], head[3]
     width = how[WIDTH]
+    number = batch.shape[1] - 1  # the column of a row's own number
+    lines = np.empty(out.shape[0], np.int64)
+    numbers = np.empty(out.shape[0], np.int64)
     mode = ADD if how[ALGEBRA] == PLAIN else (TELL if how[ALGEBRA] == RANKS else RAISE)
     joining = np.empty(4, np.int64)
     entering = np.empty(1, np.int64)
@@ -97,19 +105,22 @@ def follow_rounds(queue, state, head, labels, join, how, batch, out, offers):  #
                 return ROOM
             if state[MATCHES] >= state[PAUSE_AT]:
                 return PAUSE
-            made = probe(rows, keys, index, right, wants, out, joining)
+            made = match(rows, keys, index, right, lines, numbers, joining)
+            fill(rows, lines, numbers, made, right, wants, out)
             state[MATCHES] += made
-            found = out[:made]
             if mode == RAISE:
-                make_offers(how, found, made, head, labels, other, offers)
+                offer_deaths(how, rows[:, number], lines, numbers, made, labels, other, offers)
             entering[0] = 0
-            fresh = enter_rows(found, width, head, mode, offers, labels, queue[state[END] :], entering)
+            fresh = enter_rows(out[:made], width, head, mode, offers, labels, queue[state[END] :], entering)
             if mode == TELL:  # most derivations change nothing, and need no label
-                label_ranks(found, offers[:fresh], queue[state[END] :][:fresh], how[OWN], width, how[RULE], labels)
+                for at in range(fresh):
+                    row, line = queue[state[END] + at], offers[at]
+                    labels[row] = rank_of(how, rows[lines[line], number], numbers[line], labels)
             state[END] += fresh
             if entering[0] < made:
                 if mode == TELL:
-                    make_offers(how, found, made, head, labels, other, offers)
+                    for line in range(entering[0], made):
+                        offers[line] = rank_of(how, rows[lines[line], number], numbers[line], labels)
                 state[LINE], state[OFFSET] = joining[0], joining[1]
                 state[ENTERED], state[MADE] = entering[0], made
                 return WIDER

@@ -258,13 +258,11 @@ def fill(left, lines, numbers, made, relation, wants, out):  # type: ignore[no-u
             read_column(rows, numbers, made, -2 - want, meta[NARROW] != 0, out, at)
 
 
-@kernel(INT(ROWS, INTS, INDEX, RELATION, INTS, ROWS, INTS))
-def probe(left, keys, index, relation, wants, out, state):  # type: ignore[no-untyped-def]
-    """Join lines of ``left`` with the indexed rows whose key equals their columns ``keys``.
+@part
+def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[no-untyped-def]
+    """Put pairs of a line of ``left`` and the number of an indexed row with its key into ``lines`` and ``numbers``.
 
-    An output line takes, for each of ``wants``, column w of the left line (w >= 0), the row's number (-1) or the row's
-    column -2 - w. `state` is (line, offset in its vector, mask of flags, matches) and lets the call resume when
-    ``out`` is full. Return the number of output lines.
+    `state` is as for `probe`. Return the number of pairs.
     """
     _table, slots, arena, _meta, _columns = index
     flags = relation[1]
@@ -272,10 +270,8 @@ def probe(left, keys, index, relation, wants, out, state):  # type: ignore[no-un
     line = state[0]
     offset = state[1]
     many = left.shape[0]
-    room = out.shape[0]
+    room = lines.size
     found = np.empty(BLOCK, np.int64)
-    lines = np.empty(room, np.int64)
-    numbers = np.empty(room, np.int64)
     made = 0
     while line < many and made < room:
         low = line
@@ -304,10 +300,24 @@ def probe(left, keys, index, relation, wants, out, state):  # type: ignore[no-un
                     break
             offset = 0
             line += 1
-    fill(left, lines, numbers, made, relation, wants, out)
     state[0] = line
     state[1] = offset
     state[3] += made
+    return made
+
+
+@kernel(INT(ROWS, INTS, INDEX, RELATION, INTS, ROWS, INTS))
+def probe(left, keys, index, relation, wants, out, state):  # type: ignore[no-untyped-def]
+    """Join lines of ``left`` with the indexed rows whose key equals their columns ``keys``.
+
+    An output line takes, for each of ``wants``, column w of the left line (w >= 0), the row's number (-1) or the row's
+    column -2 - w. `state` is (line, offset in its vector, mask of flags, matches) and lets the call resume when
+    ``out`` is full. Return the number of output lines.
+    """
+    lines = np.empty(out.shape[0], np.int64)
+    numbers = np.empty(out.shape[0], np.int64)
+    made = match(left, keys, index, relation, lines, numbers, state)
+    fill(left, lines, numbers, made, relation, wants, out)
     return made
 
 

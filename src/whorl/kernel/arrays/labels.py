@@ -20,14 +20,32 @@ _PRINT = np.int64(0xFFFFFFFF)
 
 
 @inlined
-def fingerprint(batch, line, first, rule):  # type: ignore[no-untyped-def]
-    """Return 32 bits, not all of them 0, that name a rule and the rows that a line uses from column ``first``."""
-    state = np.uint64(rule + 1)
-    for column in range(first, batch.shape[1]):
-        state = (state ^ np.uint64(batch[line, column])) * GOLDEN
-        state ^= state >> np.uint64(32)
+def mix_row(state, number):  # type: ignore[no-untyped-def]
+    """Mix one more row into what is to become a fingerprint."""
+    state = (state ^ np.uint64(number)) * GOLDEN
+    return state ^ (state >> np.uint64(32))
+
+
+@inlined
+def cut_print(state):  # type: ignore[no-untyped-def]
+    """Return the 32 bits of a fingerprint, not all of them 0."""
     name = np.int64(state & np.uint64(0xFFFFFFFF))
     return name if name != 0 else np.int64(1)
+
+
+@inlined
+def fingerprint(batch, line, first, rule):  # type: ignore[no-untyped-def]
+    """Return what names a rule and the rows that a line uses from column ``first``."""
+    state = np.uint64(rule + 1)
+    for column in range(first, batch.shape[1]):
+        state = mix_row(state, batch[line, column])
+    return cut_print(state)
+
+
+@inlined
+def fingerprint_of_pair(first, second, rule):  # type: ignore[no-untyped-def]
+    """Return the fingerprint of a derivation that uses two rows."""
+    return cut_print(mix_row(mix_row(np.uint64(rule + 1), first), second))
 
 
 @kernel(types.void(ROWS, INT, INT, INTS))
@@ -46,15 +64,6 @@ def rank_above(batch, column, relation, labels, offers):  # type: ignore[no-unty
     for line in range(batch.shape[0]):
         row = batch[line, column]
         offers[line] = WORTHLESS if flags[row] & NEW == 0 else ((labels[row] >> 32) + 1) << 32
-
-
-@kernel(types.void(ROWS, INTS, INTS, INT, INT, INT, INTS))
-def label_ranks(batch, lines, numbers, column, first, rule, labels):  # type: ignore[no-untyped-def]
-    """Label rows, given by number, with a rank above that of the row in a column, and the derivation's fingerprint."""
-    for at in range(numbers.size):
-        line = lines[at]
-        rank = (labels[batch[line, column]] >> 32) + 1
-        labels[numbers[at]] = (rank << 32) | fingerprint(batch, line, first, rule)
 
 
 @kernel(types.void(ROWS, INT, RELATION, INTS, INTS))

@@ -91,22 +91,19 @@ class LinearGrowth:
     def _buffers(self, room: int) -> tuple[Ints, Ints, Ints]:
         """Return room for rows read, for derivations, and for what they offer."""
         wide = self._head.width + (self._algebra != growth.PLAIN)
-        derived = np.empty((room, len(self._probe.wants)), np.int64)
+        derived = np.empty((room, self._head.width), np.int64)
         return np.empty((min(_LINES, room), wide), np.int64), derived, np.empty(room, np.int64)
 
     def _join(self) -> tuple[object, ...]:
         probe = self._probe
-        return probe.keys, probe.index.arrays(), probe.relation.arrays, probe.wants, probe.relation.labels
+        wants = probe.wants[: self._head.width]  # the others are the rows used, which the kernel knows
+        return probe.keys, probe.index.arrays(), probe.relation.arrays, wants, probe.relation.labels
 
     def _how(self) -> Ints:
-        """Return the numbers that tell the kernel what to do; a column of the rows used counts if their labels do."""
-        width, own, other = self._head.width, -1, -1
-        for place, name in enumerate(self._stratum.premises(self._entry.rule)):
-            if name == self._entry.relation:
-                own = width + place if self._algebra == growth.RANKS or self._head.dying else -1
-            elif self._probe.relation.dying:
-                other = width + place
-        return np.array([width, self._algebra, self._entry.rule, own, other, NEW], np.int64)
+        """Return the numbers that tell the kernel what to do."""
+        leads = self._stratum.premises(self._entry.rule)[0] == self._entry.relation
+        counts = (self._head.dying, self._probe.relation.dying, leads)
+        return np.array([self._head.width, self._algebra, self._entry.rule, *counts, NEW], np.int64)
 
     def _enter_rest(self, queue: Ints, state: Ints, derived: Ints, offers: Ints) -> None:
         """Enter the derivations that needed wider rows."""
