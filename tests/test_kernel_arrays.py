@@ -345,15 +345,37 @@ def test_facts_arrive_in_their_order(batches: list[list[tuple[int, int]]], timed
         model.pop(5, None)
 
 
-@given(st.lists(st.integers(0, 7), max_size=12), st.lists(st.booleans(), min_size=8, max_size=8))
-def test_facts_are_sorted_out_by_presence(numbers: list[int], present: list[bool]) -> None:
-    relation = _labelled([0] * 8, [0] * 8, [True] * 8)
-    shown, gone = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
-    both = fact_arrays.sort_out(np.array(numbers, np.int64), np.array(present), relation.arrays, shown, gone)
+@settings(max_examples=200)
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans(), SMALL, SMALL), min_size=8, max_size=8),
+    st.lists(st.integers(0, 7), max_size=12),
+    st.integers(0, 4),
+)
+def test_views_see_the_facts_that_are_present(
+    drawn: list[tuple[bool, bool, bool, int, int]], numbers: list[int], size: int
+) -> None:
+    old, new, present, since, labels = ([each[at] for each in drawn] for at in range(5))
+    relation = _labelled([0] * 8, labels, list(map(bool, old)))
+    relation.settle()
+    relation.revive(np.flatnonzero(np.array(new)))
+    relation.retire(np.flatnonzero(~np.array(new)))
+    facts = (np.array(present), np.array(since, np.int64), np.zeros(8, np.int64))
+    out, before, counts = np.empty((4, len(numbers)), np.int64), np.empty(len(numbers), np.int64), np.zeros(4, np.int64)
+    named = np.array(numbers, np.int64)
+    lowered = fact_arrays.show(named, facts, size, 1, relation.arrays, relation.labels, out, before, counts)
     once = list(dict.fromkeys(numbers))
-    assert shown[: both >> 32].tolist() == [row for row in once if present[row]]
-    assert gone[: both & 0xFFFFFFFF].tolist() == [row for row in once if not present[row]]
-    assert len(relation.mark(np.arange(8))) == 8
+    other = [row for row in once if present[row] and size and since[row] + size != labels[row]]
+    written = [row for row in once if present[row] and size and (row in other or not new[row])]
+    lines = [out[line, : counts[line]].tolist() for line in range(4)]
+    assert lines[0] == written
+    assert before[: counts[0]].tolist() == [labels[row] for row in written]
+    assert lines[NEW] == [row for row in once if present[row] and not new[row] and not old[row]]
+    assert lines[OLD] == [row for row in once if new[row] and not present[row]]
+    assert lines[NEW | OLD] == [row for row in once if present[row] and old[row] and (row in other or not new[row])]
+    assert bool(lowered) == any(old[row] and since[row] + size < labels[row] for row in other)
+    assert relation.is_alive(np.arange(8)).tolist() == [(present if row in once else new)[row] for row in range(8)]
+    expected = [since[row] + size if row in written else labels[row] for row in range(8)]
+    assert relation.labels[:8].tolist() == expected
 
 
 @given(st.lists(st.integers(-20, 20), max_size=8), st.integers(1, 9), st.integers(1, 9))
@@ -442,24 +464,6 @@ def test_keys_become_places_of_their_own_again_when_rows_are_many() -> None:
         expected = sorted((key, at) for key, at in rows[:high] if key in wanted)
         assert sorted(set(map(tuple, found))) == expected
         low = high
-
-
-@settings(max_examples=100)
-@given(_derivations(), st.lists(st.integers(0, 3), min_size=8, max_size=8))
-def test_relabelled_rows_tell_what_changed(
-    drawn: tuple[list[int], list[int], list[bool], list[tuple[int, int, int]]], offers: list[int]
-) -> None:
-    labels, _prints, old, _derived = drawn
-    relation = _labelled([0] * 8, labels, old)
-    relation.settle()
-    before, changed = np.empty(8, np.int64), np.empty(8, np.int64)
-    both = label_arrays.relabel(np.arange(8), np.array(offers), relation.arrays, relation.labels, before, changed)
-    kept = [label & 3 for label in labels]
-    expected = [row for row in range(8) if old[row] and kept[row] != offers[row]]
-    assert before.tolist() == kept
-    assert relation.labels[:8].tolist() == offers
-    assert changed[: both >> 1].tolist() == expected
-    assert bool(both & 1) == any(offers[row] < kept[row] for row in expected)
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="this is the run without the JIT")

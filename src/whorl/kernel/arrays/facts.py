@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 
 from whorl.kernel.arrays.jit import BOOLS, GOLDEN, INT, INTS, ROWS, inlined, kernel
-from whorl.kernel.arrays.rowset import MARK, RELATION
+from whorl.kernel.arrays.rowset import DEAD, MARK, NEW, OLD, RELATION
 
 FACTS = types.Tuple((BOOLS, INTS, INTS))  # type: ignore[no-untyped-call]
 FOREVER = np.iinfo(np.int64).max
@@ -48,29 +48,6 @@ def arrive(numbers, times, arrivals, facts, relation, touched, before):  # type:
     return (made << 32) | fresh
 
 
-@kernel(INT(INTS, BOOLS, RELATION, INTS, INTS))
-def sort_out(numbers, present, relation, shown, gone):  # type: ignore[no-untyped-def]
-    """Put each row once into ``shown`` if it is present, else into ``gone``; return both counts as `settle` does."""
-    flags = relation[1]
-    here = 0
-    away = 0
-    for at in range(numbers.size):
-        row = numbers[at]
-        if flags[row] & MARK == 0:
-            flags[row] |= MARK
-            if present[row]:
-                shown[here] = row
-                here += 1
-            else:
-                gone[away] = row
-                away += 1
-    for at in range(here):
-        flags[shown[at]] &= ~np.uint8(MARK)
-    for at in range(away):
-        flags[gone[at]] &= ~np.uint8(MARK)
-    return (here << 32) | away
-
-
 @inlined
 def death_of(time, size, slide):  # type: ignore[no-untyped-def]
     """Return when a fact dies: when its window of some size has passed, at the first slide after that."""
@@ -86,6 +63,49 @@ def find_deaths(numbers, since, size, slide, out):  # type: ignore[no-untyped-de
     """Put when facts die into ``out``."""
     for at in range(numbers.size):
         out[at] = death_of(since[numbers[at]], size, slide)
+
+
+@kernel(INT(INTS, FACTS, INT, INT, RELATION, INTS, ROWS, INTS, INTS))
+def show(numbers, facts, size, slide, relation, labels, out, before, counts):  # type: ignore[no-untyped-def]
+    """Let rows, perhaps named twice, be alive if their facts are present; with a ``size``, until their window passed.
+
+    Put rows that changed into a line of ``out`` by what they were and are, as `sort_changes` does: line NEW | OLD takes
+    those whose label is another one, or that are back. Line 0 takes the rows whose label was written, in the order in
+    which ``before`` keeps what it was. Return 1 if the label of a row that was alive got smaller, else 0.
+    """
+    present, since, _arrived = facts
+    _rows, flags, _table, meta = relation
+    lowered = 0
+    for at in range(numbers.size):
+        row = numbers[at]
+        bits = flags[row]
+        if not present[row]:
+            if bits & NEW != 0:
+                flags[row] = bits & ~np.uint8(NEW)
+                out[OLD, counts[OLD]] = row
+                counts[OLD] += 1
+            continue
+        fresh = bits & NEW == 0
+        flags[row] = bits | NEW
+        if size != 0:
+            death = death_of(since[row], size, slide)
+            if fresh or labels[row] != death:
+                out[0, counts[0]] = row
+                before[counts[0]] = labels[row]
+                counts[0] += 1
+                if bits & OLD != 0 and death < labels[row]:
+                    lowered = 1
+                if not fresh and bits & OLD != 0:
+                    out[NEW | OLD, counts[NEW | OLD]] = row
+                    counts[NEW | OLD] += 1
+                labels[row] = death
+        if fresh:
+            line = NEW | (bits & OLD)
+            out[line, counts[line]] = row
+            counts[line] += 1
+    if counts[OLD]:
+        meta[DEAD] = 1
+    return lowered
 
 
 @kernel(INT(INTS, INT, INT, INT, FACTS, INTS))

@@ -12,7 +12,7 @@ from numba import types
 
 from whorl.kernel.arrays.facts import FOREVER
 from whorl.kernel.arrays.jit import BOOLS, GOLDEN, INT, INTS, ROWS, inlined, kernel, prefetch
-from whorl.kernel.arrays.rowset import BLOCK, DEAD, MARK, NEW, OLD, RELATION, find_block
+from whorl.kernel.arrays.rowset import BLOCK, DEAD, MARK, NEW, RELATION, find_block
 
 ANY, REACHED, ABOVE = 0, 1, 2  # whom `concern` collects
 WORTHLESS = np.iinfo(np.int64).max  # an offer of ranks that nobody takes
@@ -284,25 +284,3 @@ def retire_due(numbers, now, relation, labels, gone):  # type: ignore[no-untyped
     if made:
         meta[DEAD] = 1
     return made
-
-
-@kernel(INT(INTS, INTS, RELATION, INTS, INTS, INTS))
-def relabel(numbers, offers, relation, labels, before, changed):  # type: ignore[no-untyped-def]
-    """Give rows, each there once, the labels offered, and keep those they had in ``before``.
-
-    Put the rows that were alive before this epoch and had another label into ``changed``. Return how many, shifted by
-    one bit; the last bit says whether the label of one of them got smaller.
-    """
-    flags = relation[1]
-    made = 0
-    lowered = 0
-    for at in range(numbers.size):
-        row = numbers[at]
-        before[at] = labels[row]
-        labels[row] = offers[at]
-        if offers[at] != before[at] and flags[row] & OLD != 0:
-            changed[made] = row
-            made += 1
-            if offers[at] < before[at]:
-                lowered = 1
-    return (made << 1) | lowered

@@ -15,7 +15,6 @@ import numpy as np
 
 from whorl.analysis.program import Relation
 from whorl.kernel.arrays import facts as fact_arrays
-from whorl.kernel.arrays import labels as label_arrays
 from whorl.kernel.arrays.facts import NEVER
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.queue import DeathQueue
@@ -339,15 +338,19 @@ class BaseFacts:
             return
         numbers = self._dirty[0] if len(self._dirty) == 1 else np.concatenate(self._dirty)
         self._dirty = []
-        shown, gone = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
-        both = fact_arrays.sort_out(numbers, self._present, self.stored.arrays, shown, gone)
-        shown, gone = shown[: both >> 32], gone[: both & 0xFFFFFFFF]
-        first = not self.stored.touched
-        vanished = self.stored.retire(gone)
-        relabelled = self._label(shown) if self.stored.dying else gone[:0]
-        appeared = self.stored.revive(shown)
-        if first:
-            self.stored.know_changes(appeared, vanished, relabelled)
+        stored, facts = self.stored, (self._present, self._times, self._arrived)
+        out, counts = np.empty((4, len(numbers)), np.int64), np.zeros(4, np.int64)
+        before = np.empty(len(numbers), np.int64)
+        size, slide = self._lasting if stored.dying else (0, 1)
+        lowered = fact_arrays.show(numbers, facts, size, slide, stored.arrays, stored.labels, out, before, counts)
+        written, *changes = (found[:count] for found, count in zip(out, counts.tolist(), strict=True))
+        self._undo.append(partial(self._unlabel, written, before[: len(written)]))
+        stored.lowered |= bool(lowered)
+        stored.note_all(changes)
+
+    def _unlabel(self, numbers: Ints, before: Ints) -> None:
+        """Give rows back the labels that they had."""
+        self.stored.labels[numbers] = before
 
     def label_all(self) -> None:
         """Note when the facts that views see die."""
@@ -368,21 +371,6 @@ class BaseFacts:
         size, window = self._timed_window, self.relation.window
         assert size is not None, "only what has a window dies by itself"
         return size, 1 if window is None or window.slide is None else window.slide
-
-    def _label(self, numbers: Ints) -> Ints:
-        """Note when facts die, to be undone with the epoch; return those that were there, and die at another time."""
-        stored, deaths = self.stored, self._deaths(numbers)
-        before, other = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
-        made = label_arrays.relabel(numbers, deaths, stored.arrays, stored.labels, before, other)
-        other = other[: made >> 1]
-        stored.note_changes(other)
-        stored.lowered |= bool(made & 1)
-
-        def restore() -> None:
-            self.stored.labels[numbers] = before
-
-        self._undo.append(restore)
-        return other
 
     def _reserve(self) -> None:
         if self.stored.count > len(self._present):

@@ -17,7 +17,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 ROOM = 0.7
 _SMALL_BITS = 6
-_FEW = 1 << 15  # changes that may be put together
+_FEW = 1 << 17  # changes that may be put together
 _FIRST = 4096  # entries of a table that wait while it grows
 _SPARSEST, _ANYWAY = 4, 65536  # keys are places of their own while below so many for each row, or this small
 
@@ -310,14 +310,13 @@ class StoredRelation:
             self._together = None
             self._selected.clear()
 
-    @property
-    def touched(self) -> bool:
-        """Whether changes were noted in this epoch."""
-        return bool(self._changed)
-
-    def know_changes(self, appeared: Ints, vanished: Ints, relabelled: Ints) -> None:
-        """Take it that these, each once, are all that has changed in this epoch so far."""
-        self._selected = [_NONE, appeared, vanished, relabelled]
+    def note_all(self, changes: Sequence[Ints]) -> None:
+        """Remember rows, each once: those that someone made alive, let die, or gave another label while they lived."""
+        first = not self._changed
+        for numbers in changes:
+            self.note_changes(numbers)
+        if first:
+            self._selected = [_NONE, *changes]
 
     def relabelled(self) -> Ints:
         """Return the rows that were and are alive, and may have got another label in this epoch."""

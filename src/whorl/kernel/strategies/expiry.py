@@ -22,7 +22,7 @@ from whorl.kernel.arrays import labels as arithmetic
 from whorl.kernel.arrays.facts import FOREVER
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.queue import DeathQueue
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.kernel.strategies.fixpoint import Rows
 from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.stratum import Entry, Stratum
@@ -151,21 +151,27 @@ class Expiry(Rederive):
 
     def doubt_inputs(self, doubtful: Rows) -> None:
         """Collect the rows that deletions make doubtful; what died of age took its derivations along."""
-        now = self.stratum.state.now
+        early: dict[str, Ints] = {}
         for entry in self.stratum.entries:
             if entry.inside:
                 continue
             relation = self.stratum.relation(entry.relation)
-            appeared, vanished = relation.pending()
             if not entry.positive:
-                self.doubt(entry, appeared, doubtful)
+                self.doubt(entry, relation.pending()[0], doubtful)
                 continue
-            if relation.dying and now is not None:
-                early = np.empty(len(vanished), np.int64)
-                vanished = early[: arithmetic.find_early(vanished, now, relation.labels, early)]
-            self.doubt(entry, vanished, doubtful)
+            if entry.relation not in early:
+                early[entry.relation] = self._vanished_early(relation)
+            self.doubt(entry, early[entry.relation], doubtful)
             if relation.dying and relation.lowered:
                 self.doubt(entry, relation.relabelled(), doubtful, arithmetic.ABOVE)
+
+    def _vanished_early(self, relation: StoredRelation) -> Ints:
+        """Return the rows that vanished before their time."""
+        vanished, now = relation.pending()[1], self.stratum.state.now
+        if not relation.dying or now is None:
+            return vanished
+        early = np.empty(len(vanished), np.int64)
+        return early[: arithmetic.find_early(vanished, now, relation.labels, early)]
 
     def doubt(self, entry: Entry, gone: Ints, doubtful: Rows, whom: int | None = None) -> None:
         """Collect doubtful rows; of a frontier the whole group, since what it dropped may be wanted again."""
