@@ -197,3 +197,38 @@ def test_a_refused_epoch_leaves_no_trace(case: Case, tuples: int, strategy: str)
             assert {output.name: tight.rows(output.name) for output in tight.plan.outputs} == before
             continue
         assert dict(found.deltas) == dict(free.commit(epoch).deltas), program.text
+
+
+@st.composite
+def _flickers(draw: st.DrawFn) -> list[Epoch]:
+    """Draw epochs in which edges of a small graph come and go, while time passes."""
+    node = st.integers(0, 5)
+    now, epochs = 0, []
+    for number in range(1, draw(st.integers(2, 6)) + 1):
+        now += draw(st.integers(0, 4))
+        changes = [Change("start", (0,), 1)] if number == 1 else []
+        for _ in range(draw(st.integers(0, 8))):
+            stamp, weight = draw(st.integers(max(now - 9, 0), now)), draw(st.sampled_from((1, 1, -1)))
+            changes.append(Change("edge", (stamp, draw(node), draw(node)), weight))
+        epochs.append(Epoch(number, tuple(changes), now))
+    return epochs
+
+
+@pytest.mark.parametrize("strategy", ["auto", "expiry", "support", "dred"])
+@settings(max_examples=150)
+@given(epochs=_flickers())
+def test_what_is_reached_in_a_window_that_loses_edges(epochs: list[Epoch], strategy: str) -> None:
+    text = """\
+RELATION start(X: Integer).
+STREAM edge(Ts: Timestamp, X: Integer, Y: Integer) WINDOW(10).
+reached(X) :- start(X).
+reached(Y) :- reached(X), edge(_, X, Y).
+query reached(X).
+"""
+    source = Source("reached", text)
+    host = InProcess(lambda types: compile_program(source, data_types=types), None, strategy)
+    oracle = Oracle(lambda types: compile_program(source, data_types=types))
+    for epoch in epochs:
+        host.commit(epoch)
+        oracle.commit(epoch)
+        assert host.rows("reached") == oracle.rows("reached")

@@ -3,7 +3,7 @@
 What following changes cost is remembered by their size (powers of two of what appeared and what vanished), for each
 way of labelling rows that serves the stratum. An epoch is followed if that is predicted to cost less than deriving
 everything; and even then only for so long: a step that takes as long as half of that is given up, and remembered as
-dear. Before anything is known about deletions of a size, their cost is guessed from how many rows lose a derivation by
+dear. Before anything is known about deletions, their cost is guessed from how many rows lose a derivation by
 them: so much of the inputs may go that a trial would cost more than it teaches. Deriving again keeps labels, so that
 the next epoch can be followed; after several such epochs in a row it keeps none, which is cheaper, until it is time to
 try again.
@@ -175,7 +175,7 @@ class Elastic:
             went = len(relation.pending()[1])
             if went and not relation.dying:
                 vanished += went
-                rows += relation.count
+                rows += relation.living
         times = self._guessed.get(size, 0)
         if not vanished or self._scratch is None or times >= _PATIENCE:
             return None
@@ -194,6 +194,7 @@ class Elastic:
         if again:
             self._patience *= 2
             self._derived_in_a_row = 0
+            self._guessed[size] = _PATIENCE  # it is time to know
             for arm in self._arms.values():
                 arm.costs.pop(size, None)
 

@@ -39,6 +39,7 @@ class Expiry(Rederive):
 
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
+        self.follow_returned = True  # one that came back before its premise did may live longer
         self._ageless = False  # whether rows are taken to live for ever
         self._touched: Rows = self.nothing()
         self._premises = [

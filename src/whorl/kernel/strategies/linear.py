@@ -110,7 +110,7 @@ class LinearGrowth:
         rest = slice(int(state[growth.ENTERED]), int(state[growth.MADE]))
         lines, labels = np.ascontiguousarray(derived[rest]), offers[rest]
         if self._algebra == growth.PLAIN:
-            fresh = self._head.add(self._head.only_rows(lines))
+            fresh = self._head.add(lines)
         else:
             fresh = self._head.adopt_rows(lines, labels, better=self._algebra == growth.DEATHS)
         end = int(state[growth.END])

@@ -34,7 +34,7 @@ class Rederive(Fixpoint):
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
         self.fresh = True
-        # Whether what follows from rows that came back must be gone through again: other rows may be best now.
+        # Whether what follows from rows that came back must be gone through again: labels or other rows may be better.
         self.follow_returned = bool(stratum.best or stratum.frontiers)
 
     def reset(self) -> None:
