@@ -87,13 +87,13 @@ def _check_all(case: Case) -> None:
                 assert kernel.rows(output.name) == oracle.rows(output.name), (name, program.text)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(case=cases(PLAIN))
 def test_every_strategy_equals_the_reference(case: Case) -> None:
     _check_all(case)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(case=cases(WINDOWED))
 def test_every_strategy_equals_the_reference_in_windows(case: Case) -> None:
     _check_all(case)
@@ -201,21 +201,20 @@ def test_a_refused_epoch_leaves_no_trace(case: Case, tuples: int, strategy: str)
 
 @st.composite
 def _flickers(draw: st.DrawFn) -> list[Epoch]:
-    """Draw epochs in which edges of a small graph come and go, while time passes."""
-    node = st.integers(0, 5)
-    now, epochs = 0, []
-    for number in range(1, draw(st.integers(2, 6)) + 1):
-        now += draw(st.integers(0, 4))
-        changes = [Change("start", (0,), 1)] if number == 1 else []
-        for _ in range(draw(st.integers(0, 8))):
-            stamp, weight = draw(st.integers(max(now - 9, 0), now)), draw(st.sampled_from((1, 1, -1)))
-            changes.append(Change("edge", (stamp, draw(node), draw(node)), weight))
+    """Draw the edges of a small graph, of several ages; then some go, some come, and time passes."""
+    edge = st.tuples(st.integers(0, 4), st.integers(0, 5), st.integers(0, 5))
+    edges = draw(st.lists(edge, min_size=5, max_size=12, unique_by=lambda each: each[1:]))
+    epochs = [Epoch(1, (Change("start", (0,), 1), *(Change("edge", each, 1) for each in edges)), 4)]
+    for number, now in enumerate(sorted(draw(st.lists(st.integers(5, 14), min_size=2, max_size=5))), 2):
+        gone = draw(st.lists(st.sampled_from(edges), max_size=2, unique=True))
+        come = draw(st.lists(edge, max_size=1))
+        changes = [*(Change("edge", each, -1) for each in gone), *(Change("edge", each, 1) for each in come)]
         epochs.append(Epoch(number, tuple(changes), now))
     return epochs
 
 
-@pytest.mark.parametrize("strategy", ["auto", "expiry", "support", "dred"])
-@settings(max_examples=150)
+@pytest.mark.parametrize("strategy", ["auto", "expiry"])
+@settings(max_examples=100)
 @given(epochs=_flickers())
 def test_what_is_reached_in_a_window_that_loses_edges(epochs: list[Epoch], strategy: str) -> None:
     text = """\

@@ -20,13 +20,18 @@ RELATION link(X: Integer, Y: Integer).
 reachable(X, Y) :- link(X, Y).
 reachable(X, Y) :- link(X, Z), reachable(Z, Y).
 """
+LEADING = """
+RELATION link(X: Integer, Y: Integer).
+reachable(X, Y) :- link(X, Y).
+reachable(X, Y) :- reachable(X, Z), link(Z, Y).
+"""
 WINDOWED = """
 STREAM link(Ts: Timestamp, X: Integer, Y: Integer) WINDOW(6).
 reachable(Ts, X, Y) :- link(Ts, X, Y).
 reachable(Ts, X, Y) :- link(Ts1, X, Z), reachable(Ts2, Z, Y), largest(Ts, Ts1, Ts2).
 query reachable(_, X, Y).
 """
-WAYS = [(PLAIN, "recompute"), (PLAIN, "support"), (WINDOWED, "expiry")]
+WAYS = [(PLAIN, "recompute"), (PLAIN, "support"), (LEADING, "support"), (WINDOWED, "expiry")]
 FAR = 1 << 40  # no number of 32 bits
 
 
@@ -36,18 +41,18 @@ def _host(text: str, strategy: str, limits: Limits | None = None) -> InProcess:
 
 
 def _churn(text: str, nodes: list[int], seed: int) -> list[Epoch]:
-    """Return epochs in which links come and, in plain relations, go."""
+    """Return epochs in which links come and go."""
     drawn = random.Random(seed)
     links = set[tuple[int, int]]()
     epochs: list[Epoch] = []
     for number in range(1, 9):
         come = {(drawn.choice(nodes), drawn.choice(nodes)) for _ in range(8)} - links
-        gone = set(drawn.sample(sorted(links), min(len(links), 3))) if text == PLAIN else set()
+        gone = set(drawn.sample(sorted(links), min(len(links), 3)))
         links = (links | come) - gone
-        stamp = () if text == PLAIN else (number,)
+        stamp = (number,) if text == WINDOWED else ()
         changes = [Change("link", (*stamp, *link), 1) for link in sorted(come)]
-        changes += [Change("link", link, -1) for link in sorted(gone)]
-        epochs.append(Epoch(number, tuple(changes), None if text == PLAIN else number))
+        changes += [Change("link", (*stamp, *link), -1) for link in sorted(gone)]
+        epochs.append(Epoch(number, tuple(changes), number if text == WINDOWED else None))
     return epochs
 
 

@@ -120,14 +120,36 @@ def _from_python(value: object) -> Value | None:
     return plain if isinstance(plain, bool | int | float | str) else None
 
 
+def equal(left: Value, right: Value) -> bool:
+    """Whether two values are the same; a whole float equals its integer."""
+    if isinstance(left, bool) is not isinstance(right, bool):
+        return False
+    return left == right
+
+
+def same(left: Value, right: Value) -> bool:
+    """Whether two values are the same, and of one type."""
+    return type(left) is type(right) and left == right
+
+
+def held(value: Value, stored: Value) -> bool:
+    """Whether a column holds a value: the same, or in a column of floats a whole number."""
+    whole = isinstance(stored, float) and isinstance(value, int) and not isinstance(value, bool)
+    return stored == value if whole else same(value, stored)
+
+
 def match(
-    pattern: ast.Expr, value: Value, binding: Binding, functions: Functions, *, inside: bool = False
+    pattern: ast.Expr,
+    value: Value,
+    binding: Binding,
+    functions: Functions,
+    *,
+    fits: Callable[[Value, Value], bool] = equal,
 ) -> Binding | None:
     """Return ``binding`` with what ``pattern`` adds when it is laid over ``value``; None if it does not fit.
 
-    ``inside`` a term a whole float is not its integer: what fits there is what would make an equal term.
+    ``fits`` compares what is known with what is there. Inside a term it is what would make an equal term.
     """
-    fits = _same if inside else equal
     if isinstance(pattern, ast.Anonymous):
         return binding
     if isinstance(pattern, ast.Variable):
@@ -151,7 +173,7 @@ def _match_all(
     for pattern, value in zip(patterns, values, strict=True):
         if current is None:
             return None
-        current = match(pattern, value, current, functions, inside=True)
+        current = match(pattern, value, current, functions, fits=same)
     return current
 
 
@@ -172,17 +194,6 @@ def _match_list(pattern: ast.ListExpr, value: Value, binding: Binding, functions
     return _match_all(patterns, values, binding, functions)
 
 
-def equal(left: Value, right: Value) -> bool:
-    """Whether two values are the same; a whole float equals its integer."""
-    if isinstance(left, bool) is not isinstance(right, bool):
-        return False
-    return left == right
-
-
-def _same(left: Value, right: Value) -> bool:
-    return type(left) is type(right) and left == right
-
-
 _COMPARE: dict[str, Callable[[tuple[object, ...], tuple[object, ...]], bool]] = {
     "<": lambda left, right: left < right,
     "<=": lambda left, right: left <= right,
@@ -200,6 +211,14 @@ def compare(operator: str, left: Value, right: Value) -> bool:
 
 def _numeric_key(value: Value) -> tuple[object, ...]:
     return order_key(value)[:2] if isinstance(value, int | float) else order_key(value)
+
+
+def cast_constant(expr: ast.Expr, kind: Type) -> ast.Expr:
+    """Return an argument of an atom as its column holds it: a whole number is a float in a Float column."""
+    value = expr.value if isinstance(expr, ast.Constant) else None
+    if kind is Type.FLOAT and isinstance(value, int) and not isinstance(value, bool):
+        return ast.Constant(float(value), expr.span)
+    return expr
 
 
 def is_pattern(expr: ast.Expr, functions: Functions) -> bool:

@@ -2,7 +2,8 @@
 
 Types flow from bodies to heads until nothing changes; a column that receives integers and floats is a float column.
 Then every rule is looked at once more, and what does not fit is reported. Columns that nothing fixes stay unknown, and
-take the type of their data; so do those that receive parts of terms or lists, which may be of every type.
+take the type of their data. Those that receive parts of terms or lists are known beforehand (`mixed`): they hold
+values of every type.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 
 from whorl.analysis.draft import Draft, Errors
 from whorl.analysis.expressions import is_pattern
+from whorl.analysis.mixed import inner_variables, mixed_columns
 from whorl.analysis.program import (
     MONOTONE_SPELLINGS,
     Absent,
@@ -36,6 +38,8 @@ def infer_types(draft: Draft, errors: Errors) -> Draft:
     """Give every column its type, and check every rule against them."""
     columns = {name: [c.type for c in relation.columns] for name, relation in draft.relations.items()}
     _type_facts(draft, columns, errors)
+    for relation, position in mixed_columns(draft):
+        columns[relation][position] = Type.ANY
     users: dict[str, list[Rule]] = defaultdict(list)
     for rule in draft.rules:
         for atom, _positive in rule.atoms():
@@ -116,6 +120,8 @@ class _Typing:
         self._columns = columns
         self._errors = errors
         self._quiet = False
+        self._inner: set[str] = set()  # variables inside terms and lists
+        self._placed: set[str] = set()  # variables that are a column of some atom
 
     def _error(self, code: str, span: Span | None, **facts: object) -> None:
         if not self._quiet:
@@ -124,6 +130,14 @@ class _Typing:
     def variables(self, body: tuple[Literal, ...]) -> dict[str, Type]:
         """Return the type of each variable of a body."""
         env: dict[str, Type] = {}
+        self._inner = inner_variables(body, self._draft.functions)
+        self._placed = {
+            arg.name
+            for literal in body
+            if isinstance(literal, ast.Atom)
+            for arg in literal.args
+            if isinstance(arg, ast.Variable)
+        }
         self._quiet = True
         for _pass in range(len(body) + 1):
             before = dict(env)
@@ -192,13 +206,18 @@ class _Typing:
         sides = (literal.left, literal.right)
         if literal.operator == "=":
             for own, other in (sides, sides[::-1]):
-                if isinstance(own, ast.Variable) and env.get(own.name, Type.UNKNOWN) is Type.UNKNOWN:
+                if isinstance(own, ast.Variable) and self._takes(own.name, env):
                     env[own.name] = self.expr(other, env)
                 elif is_pattern(own, self._draft.functions):
                     self._pattern(own, Type.UNKNOWN, env)
         left, right = (self.expr(side, env) for side in sides)
         if unify(left, right) is None and not (left.numeric and right.numeric):
             self._error("E222", literal.span, left=left, right=right)
+
+    def _takes(self, name: str, env: Mapping[str, Type]) -> bool:
+        """Whether a variable takes its type from an equation: not if it comes from inside a term or a list."""
+        known = env.get(name, Type.UNKNOWN)
+        return name not in self._inner and (known is Type.UNKNOWN or (known is Type.ANY and name not in self._placed))
 
     def expr(self, expr: ast.Expr, env: Mapping[str, Type]) -> Type:
         """Return the type of an expression, and report what its parts do not fit."""

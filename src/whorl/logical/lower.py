@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from whorl.analysis.expressions import calculates, is_pattern
+from whorl.analysis.expressions import calculates, cast_constant, is_pattern
 from whorl.analysis.program import (
     MONOTONE_SPELLINGS,
     Absent,
@@ -80,12 +80,16 @@ def _counted(rule: Rule, program: Program) -> Iterator[Filter]:
 
 def _lower_literal(literal: Literal, bound: set[str], program: Program) -> Step:
     if isinstance(literal, ast.Atom):
-        return Join(literal.relation, literal.args)
+        return Join(literal.relation, _cast(literal.args, program.relations[literal.relation]))
     if isinstance(literal, Absent):
-        return AntiJoin(literal.atom.relation, literal.atom.args)
+        return AntiJoin(literal.atom.relation, _cast(literal.atom.args, program.relations[literal.atom.relation]))
     if isinstance(literal, Member):
         return (Lacks if literal.negated else Unnest)(literal.item, literal.items)
     return _lower_compare(literal, bound, program)
+
+
+def _cast(args: tuple[ast.Expr, ...], relation: Relation) -> tuple[ast.Expr, ...]:
+    return tuple(cast_constant(arg, column.type) for arg, column in zip(args, relation.columns, strict=True))
 
 
 def _lower_compare(literal: Compare, bound: set[str], program: Program) -> Step:
@@ -119,7 +123,9 @@ def _lower_query(query: Query, relation: Relation) -> Output:
     shown = [column for column, arg in enumerate(query.args) if not isinstance(arg, ast.Anonymous)]
     columns = tuple(relation.columns[column] for column in shown)
     names = _output_names(query, [column.name for column in columns], shown)
-    return Output(query.name, relation.name, query.args, names, tuple(column.type for column in columns))
+    return Output(
+        query.name, relation.name, _cast(query.args, relation), names, tuple(column.type for column in columns)
+    )
 
 
 def _output_names(query: Query, fallback: list[str], shown: list[int]) -> tuple[str, ...]:

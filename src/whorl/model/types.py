@@ -8,9 +8,10 @@ values of every type. Only the analysis tells the two apart: to all that follows
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
-from whorl.model.values import LIST, Value
+from whorl.model.values import LIST, ExactRow, Row, Value
 
 
 class Type(Enum):
@@ -67,6 +68,11 @@ def type_of(value: Value) -> Type:
     if isinstance(value, str):
         return Type.STRING
     return Type.LIST if value.name == LIST else Type.TERM
+
+
+def row_type(types: Iterable[Type]) -> type[Row]:
+    """Return what tells rows with columns of some types apart: where one is unknown, the types of values count too."""
+    return ExactRow if Type.UNKNOWN in types else tuple
 
 
 def unify(left: Type, right: Type) -> Type | None:

@@ -54,6 +54,20 @@ Value: TypeAlias = int | float | str | bool | Term
 Row: TypeAlias = tuple[Value, ...]
 
 
+class ExactRow(tuple[Value, ...]):
+    """A row of a relation with a column for values of every type: of these Python takes 1, 1.0 and True to be equal."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, other) is True and all(type(a) is type(b) for a, b in zip(self, other, strict=True))  # type: ignore[call-overload]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+
 def list_value(items: tuple[Value, ...]) -> Term:
     """Return the list of ``items``."""
     return Term(LIST, items)

@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
-from whorl.analysis.expressions import Binding, Functions, equal, evaluate
+from whorl.analysis.expressions import Binding, Functions, equal, evaluate, same
 from whorl.analysis.program import variable_names
 from whorl.diagnostics.errors import UserError
 from whorl.logical.plan import Contribution, Fixpoint, Join, LogicalPlan, Output, RulePlan, Selection
 from whorl.model.limits import Limits
-from whorl.model.types import Type
-from whorl.model.values import Row, Term, Value, format_row, order_key, row_key, storable
+from whorl.model.types import Type, row_type
+from whorl.model.values import ExactRow, Row, Term, Value, format_row, order_key, row_key, storable
 from whorl.oracle.steps import run_rule
 from whorl.syntax import ast
 
@@ -45,19 +45,20 @@ def _show(output: Output, rows: set[Row]) -> set[Row]:
     shown: set[Row] = set()
     for row in rows:
         seen: dict[str, Value] = {}
-        if all(_fits(arg, value, seen) for arg, value in zip(output.args, row, strict=True)):
+        fits = same if isinstance(row, ExactRow) else equal
+        if all(_fits(arg, value, seen, fits) for arg, value in zip(output.args, row, strict=True)):
             pairs = zip(output.args, row, strict=True)
-            shown.add(tuple(value for arg, value in pairs if not isinstance(arg, ast.Anonymous)))
+            shown.add(type(row)(value for arg, value in pairs if not isinstance(arg, ast.Anonymous)))
     return shown
 
 
-def _fits(arg: ast.Expr, value: Value, seen: dict[str, Value]) -> bool:
+def _fits(arg: ast.Expr, value: Value, seen: dict[str, Value], fits: Callable[[Value, Value], bool]) -> bool:
     if isinstance(arg, ast.Anonymous):
         return True
     if isinstance(arg, ast.Variable):
-        return equal(seen.setdefault(arg.name, value), value)
+        return fits(seen.setdefault(arg.name, value), value)
     constant = evaluate(arg, {}, {})
-    return constant is not None and equal(constant, value)
+    return constant is not None and fits(constant, value)
 
 
 class _Stratum:
@@ -71,6 +72,9 @@ class _Stratum:
         self._functions: Functions = plan.program.functions
         self._cells: dict[str, dict[Row, Cell]] = defaultdict(dict)
         self._growth: _Growth = ([], {})
+        self._kinds: dict[str, type[Row]] = {
+            name: row_type(column.type for column in plan.relations[name].columns) for name in stratum.relations
+        }
 
     def run(self) -> None:
         if self._stratum.stages is None:
@@ -151,7 +155,7 @@ class _Stratum:
                 return None
             is_float = columns[column].type is Type.FLOAT and isinstance(value, int)
             values.append(float(value) if is_float else value)  # type: ignore[arg-type]
-        return tuple(values)
+        return self._kinds[rule.relation](values)
 
     def _derive(self, rule: RulePlan, binding: Binding, row: Row) -> None:
         if self._plan.relations[rule.relation].aggregates:
@@ -160,7 +164,7 @@ class _Stratum:
             self._database[rule.relation].add(row)
 
     def _contribute(self, rule: RulePlan, binding: Binding, row: Row) -> None:
-        group = tuple(v for v, arg in zip(row, rule.args, strict=True) if not isinstance(arg, Contribution))
+        group = type(row)(v for v, arg in zip(row, rule.args, strict=True) if not isinstance(arg, Contribution))
         keyed: list[tuple[int, Contribution, Key]] = []
         for column, arg in enumerate(rule.args):
             if isinstance(arg, Contribution):
@@ -195,7 +199,7 @@ class _Stratum:
                     continue
                 plain = iter(group)
                 width = len(self._plan.relations[relation].columns)
-                row = tuple(
+                row = type(group)(
                     _total(aggregates[i], cell[i], relation) if i in aggregates else next(plain) for i in range(width)
                 )
                 rows.add(row)
@@ -209,7 +213,7 @@ class _Stratum:
             kept = {
                 row
                 for row in self._database[relation]
-                if any(row[s.value] == b[tuple(row[i] for i in s.group)] for s, b in zip(selections, best, strict=True))
+                if any(_is_best(row, s, b) for s, b in zip(selections, best, strict=True))
             }
             self._database[relation] = kept
 
@@ -275,12 +279,16 @@ def _shorten(text: str, width: int = 160) -> str:
 def _best(selection: Selection, rows: set[Row]) -> dict[Row, Value]:
     best: dict[Row, Value] = {}
     for row in sorted(rows, key=row_key):
-        group = tuple(row[i] for i in selection.group)
+        group = type(row)(row[i] for i in selection.group)
         value = row[selection.value]
         lower = selection.function == "min"
         if group not in best or (order_key(value) < order_key(best[group])) is lower:
             best[group] = value
     return best
+
+
+def _is_best(row: Row, selection: Selection, best: Mapping[Row, Value]) -> bool:
+    return order_key(row[selection.value]) == order_key(best[type(row)(row[i] for i in selection.group)])
 
 
 def _adds(function: str, value: Value) -> bool:

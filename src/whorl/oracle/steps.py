@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from whorl.analysis.expressions import Binding, Functions, compare, evaluate, is_pattern, match
+from whorl.analysis.expressions import Binding, Functions, compare, evaluate, held, is_pattern, match, same
 from whorl.analysis.program import parts
 from whorl.logical.plan import AntiJoin, Extend, Filter, Join, Lacks, Project, RulePlan, SemiJoin, Step, Unnest
-from whorl.model.values import LIST, Row, Term, Value
+from whorl.model.values import LIST, ExactRow, Row, Term, Value
 from whorl.syntax import ast
 
 Database = Mapping[str, set[Row]]
@@ -60,9 +60,9 @@ def _project(step: Project, bindings: list[Binding]) -> Iterator[Binding]:
 
 
 def _distinct(bindings: Iterable[Binding]) -> Iterator[Binding]:
-    seen: set[frozenset[tuple[str, Value]]] = set()
+    seen: set[frozenset[tuple[str, type, Value]]] = set()
     for binding in bindings:
-        key = frozenset(binding.items())
+        key = frozenset((name, type(value), value) for name, value in binding.items())
         if key not in seen:
             seen.add(key)
             yield binding
@@ -108,8 +108,9 @@ def _fitting(
     results: list[Binding] = []
     for row in rows:
         current: Binding | None = binding
+        fits = same if isinstance(row, ExactRow) else held
         for arg, value in zip(args, row, strict=True):
-            current = None if current is None else match(arg, value, current, functions)
+            current = None if current is None else match(arg, value, current, functions, fits=fits)
         if current is not None:
             results.append(current)
     return _distinct(results) if len(results) > 1 else iter(results)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
-from whorl.analysis.expressions import Functions, is_pattern
+from whorl.analysis.expressions import Functions, cast_constant, is_pattern
 from whorl.analysis.program import Relation, parts, variable_names
 from whorl.logical.plan import (
     AntiJoin,
@@ -77,13 +77,13 @@ def _plain_steps(rule: RulePlan, relations: Mapping[str, Relation], functions: F
                 args.append(arg)
                 continue
             if isinstance(arg, ast.Constant):
-                args.append(_cast(arg, relations[step.relation].columns[position].type))
+                args.append(cast_constant(arg, relations[step.relation].columns[position].type))
                 continue
             fresh += 1
             name = ast.Variable(f"{fresh}${step.relation}")
             args.append(name)
             if repeated:
-                after.append(Filter("=", arg, name))
+                after.append(_equals(arg, name, exact=_some_unknown(step, relations)))
             elif not is_pattern(arg, functions):
                 before.append(Extend(name, arg))
             elif isinstance(step, AntiJoin):
@@ -99,13 +99,6 @@ def _plain_steps(rule: RulePlan, relations: Mapping[str, Relation], functions: F
 
 def _holds_anonymous(expr: ast.Expr) -> bool:
     return isinstance(expr, ast.Anonymous) or any(_holds_anonymous(part) for part in parts(expr))
-
-
-def _cast(constant: ast.Constant, kind: Type) -> ast.Constant:
-    value = constant.value
-    if kind is Type.FLOAT and isinstance(value, int) and not isinstance(value, bool):
-        return ast.Constant(float(value), constant.span)
-    return constant
 
 
 def infer_variables(
@@ -199,10 +192,20 @@ def _enter_head(
             bound.add(arg.name)
         else:
             bound.add(head_name(position))
-            checks.append(Filter("=", ast.Variable(head_name(position)), _as_kind(arg, types, kinds[position])))
+            known, kind = ast.Variable(head_name(position)), kinds[position]
+            checks.append(_equals(known, _as_kind(arg, types, kind), exact=kind is Type.UNKNOWN))
     ready = [check for check in checks if _names(check) <= bound]
     late = [check for check in checks if check not in ready]
     return order_steps((*ready, *steps, *late), functions, frozenset(bound), own)
+
+
+def _equals(left: ast.Expr, right: ast.Expr, *, exact: bool) -> Filter:
+    """Return the condition that two values are equal; the items of lists are so only if they are of one type."""
+    return Filter("=", ast.ListExpr((left,)), ast.ListExpr((right,))) if exact else Filter("=", left, right)
+
+
+def _some_unknown(atom: Join | SemiJoin | AntiJoin, relations: Mapping[str, Relation]) -> bool:
+    return any(column.type is Type.UNKNOWN for column in relations[atom.relation].columns)
 
 
 def enters_as(arg: ast.Expr, types: Mapping[str, Type], kind: Type) -> TypeGuard[ast.Variable]:

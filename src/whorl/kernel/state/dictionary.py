@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from whorl.kernel.state.relation import Ints
 from whorl.model.batch import Values
-from whorl.model.types import Type
+from whorl.model.types import Type, row_type
 from whorl.model.values import Row, Term, Value, order_key
 
 _RAW = frozenset({Type.INTEGER, Type.TIMESTAMP, Type.BOOLEAN})
@@ -127,7 +127,9 @@ class Dictionary:
         if not types:
             return [()] * len(batch)
         columns = [self.decode_column(batch[:, column], kind) for column, kind in enumerate(types)]
-        return list(zip(*columns, strict=True))
+        rows = zip(*columns, strict=True)
+        kind_of_row = row_type(types)
+        return list(rows) if kind_of_row is tuple else list(map(kind_of_row, rows))
 
     def sort_rows(self, batch: Ints, types: Sequence[Type]) -> Ints:
         """Return a batch in the order of its values."""
