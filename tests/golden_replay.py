@@ -76,14 +76,15 @@ def replay(folder: Path, streams: Mapping[str, Stream]) -> Iterator[tuple[dict[s
 
 def replay_views(folder: Path) -> list[dict[str, Rows]]:
     """Add up the changes of each view; a row may only appear while absent, and vanish while present."""
-    views: dict[str, Rows] = {}
+    views: dict[str, set[tuple[tuple[Any, ...], tuple[type, ...]]]] = {}  # 1, 1.0 and True are three values
     after: list[dict[str, Rows]] = []
     for epoch in _epochs(folder / "expected.deltas"):
         for change in epoch.changes:
             row, rows = plain_row(change.row), views.setdefault(change.relation, set())
-            assert (row in rows) is (change.weight < 0), f"epoch {epoch.number}: {change.relation}{row}"
-            (rows.add if change.weight > 0 else rows.remove)(row)
-        after.append({name: set(rows) for name, rows in views.items() if rows})
+            typed = row, tuple(map(type, row))
+            assert (typed in rows) is (change.weight < 0), f"epoch {epoch.number}: {change.relation}{row}"
+            (rows.add if change.weight > 0 else rows.remove)(typed)
+        after.append({name: {row for row, _types in rows} for name, rows in views.items() if rows})
     return after
 
 

@@ -15,7 +15,7 @@ from whorl.analysis.program import Program
 from whorl.logical.lower import lower_program, lower_rule
 from whorl.logical.plan import Contribution, Join, LogicalPlan, RulePlan, Step
 from whorl.model.limits import Limits
-from whorl.model.types import Type
+from whorl.model.types import Type, row_type
 from whorl.model.values import Row, Value, order_key
 from whorl.oracle.model import evaluate_stratum
 from whorl.oracle.session import Oracle
@@ -176,25 +176,29 @@ def _ways(rule: RulePlan, plan: LogicalPlan, database: Database) -> list[_Way]:
         if None in values or not all(_adds(arg, value) for arg, value in pairs if isinstance(arg, Contribution)):
             continue
         columns = plan.relations[rule.relation].columns
-        row = tuple(
-            float(value) if column.type is Type.FLOAT and isinstance(value, int) else value
+        row = _row_type(plan, rule.relation)(
+            float(value) if column.type is Type.FLOAT and isinstance(value, int) else value  # type: ignore[misc]
             for value, column in zip(values, columns, strict=True)
         )
         keys: dict[int, object] = {}
-        assigned = (rule.origin, tuple((name, binding.get(name)) for name in rule.assignment))
+        assigned = (rule.origin, tuple((name, type(binding.get(name)), binding.get(name)) for name in rule.assignment))
         for column, arg in enumerate(rule.args):
             if isinstance(arg, Contribution):
                 own = tuple(evaluate(key, binding, functions) for key in arg.key or ())
-                keys[column] = assigned if arg.key is None else None if None in own else own
+                keys[column] = assigned if arg.key is None else None if None in own else (own, tuple(map(type, own)))
         if None in keys.values():
             continue
         premises = [
-            (step.relation, tuple(evaluate(arg, binding, functions) for arg in step.args))
+            (step.relation, _row_type(plan, step.relation)(evaluate(arg, binding, functions) for arg in step.args))  # type: ignore[misc]
             for step in steps
             if isinstance(step, Join)
         ]
-        ways.append((rule, row, keys, premises))  # type: ignore[arg-type]
+        ways.append((rule, row, keys, premises))
     return ways
+
+
+def _row_type(plan: LogicalPlan, relation: str) -> type[Row]:
+    return row_type(column.type for column in plan.relations[relation].columns)
 
 
 def _named(expr: ast.Expr, name: str) -> ast.Expr:
