@@ -214,10 +214,10 @@ def _roads(chance: random.Random, size: int) -> list[Fact]:
 
 def test_a_selection_follows_a_few_rows_that_arrive(tmp_path: Path) -> None:
     chance = random.Random(3)
-    facts = list(dict.fromkeys(_roads(chance, 60)))
+    facts = list(dict.fromkeys(_roads(chance, 45)))
     oracle, kernel = _hosts(CHEAP)
     derivations: list[int] = []
-    for number in range(1, 20):
+    for number in range(1, 14):
         new = facts if number == 1 else _roads(chance, chance.choice([0, 1, 2]))
         gone = chance.sample(facts, 1) if number % 6 == 0 else []
         epoch = _epoch(number, [fact for fact in new if fact not in gone], gone)

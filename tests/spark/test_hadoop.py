@@ -119,6 +119,7 @@ def test_a_worker_killed_in_mid_step(spark: Any, tmp_path: Path) -> None:
     check(spark, tmp_path / "ckpt", WANTED[: len(EPOCHS)])
 
 
+@pytest.mark.slow
 def test_a_driver_killed_around_its_commit(spark: Any, tmp_path: Path) -> None:
     feed = Feed(tmp_path / "in")
     for rows in EPOCHS:
