@@ -38,6 +38,13 @@ def _types(rules: tuple[str, ...]) -> dict[str, list[str]] | str:
         (("p(X) :- t(f(X)), n(X).", "q(X + 1) :- p(X)."), {"p": ["Integer"], "q": ["Integer"]}),
         (("p(X + 1) :- t(f(X)).", "p(X) :- n(X).", "q(count<X>) :- p(X)."), {"p": ["unknown"], "q": ["Integer"]}),
         (("p(X + 0.5) :- t(f(X)).", "p(X) :- n(X)."), {"p": ["Float"]}),
+        (("p(X + Z) :- t(f(Z)), a(X).", "p(X) :- n(X)."), {"p": ["Float"]}),
+        (
+            ("p(Y, Z) :- n(X), Y = X + 1, Z = f(Y).", "q(Y) :- p(Y, _), n(Y)."),
+            {"p": ["Integer", "Term"], "q": ["Integer"]},
+        ),
+        (("p(Y) :- n(X), Y = X + 1, not member(Y, [2]).",), {"p": ["Integer"]}),
+        (("p(Y) :- t(Z), Z = f(Y).", "p(X) :- n(X)."), {"p": ["unknown"]}),
         (("p(X) :- t(f([X | _])).", "q(T) :- t(f([_ | T]))."), {"p": ["unknown"], "q": ["List"]}),
         (("p(max(X, Y)) :- n(X), t(f(Y)).", "q(max(X, 1)) :- n(X)."), {"p": ["unknown"], "q": ["Integer"]}),
         (("p(X) :- n(X).", "p(X) :- s(X)."), "E226"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from whorl.analysis.expressions import Binding, Functions, compare, evaluate, held, is_pattern, match, same
+from whorl.analysis.expressions import Binding, Functions, calculates, compare, evaluate, held, is_pattern, match, same
 from whorl.analysis.program import parts
 from whorl.logical.plan import AntiJoin, Extend, Filter, Join, Lacks, Project, RulePlan, SemiJoin, Step, Unnest
 from whorl.model.values import LIST, ExactRow, Row, Term, Value
@@ -108,8 +108,9 @@ def _fitting(
     results: list[Binding] = []
     for row in rows:
         current: Binding | None = binding
-        fits = same if isinstance(row, ExactRow) else held
+        exact = isinstance(row, ExactRow)
         for arg, value in zip(args, row, strict=True):
+            fits = same if exact and not calculates(arg, functions) else held
             current = None if current is None else match(arg, value, current, functions, fits=fits)
         if current is not None:
             results.append(current)
