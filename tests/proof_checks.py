@@ -175,11 +175,7 @@ def _ways(rule: RulePlan, plan: LogicalPlan, database: Database) -> list[_Way]:
         pairs = zip(rule.args, values, strict=True)
         if None in values or not all(_adds(arg, value) for arg, value in pairs if isinstance(arg, Contribution)):
             continue
-        columns = plan.relations[rule.relation].columns
-        row = _row_type(plan, rule.relation)(
-            float(value) if column.type is Type.FLOAT and isinstance(value, int) else value  # type: ignore[misc]
-            for value, column in zip(values, columns, strict=True)
-        )
+        row = _stored_row(plan, rule.relation, values)
         keys: dict[int, object] = {}
         assigned = (rule.origin, tuple((name, type(binding.get(name)), binding.get(name)) for name in rule.assignment))
         for column, arg in enumerate(rule.args):
@@ -189,7 +185,7 @@ def _ways(rule: RulePlan, plan: LogicalPlan, database: Database) -> list[_Way]:
         if None in keys.values():
             continue
         premises = [
-            (step.relation, _row_type(plan, step.relation)(evaluate(arg, binding, functions) for arg in step.args))  # type: ignore[misc]
+            (step.relation, _stored_row(plan, step.relation, [evaluate(arg, binding, functions) for arg in step.args]))
             for step in steps
             if isinstance(step, Join)
         ]
@@ -197,8 +193,12 @@ def _ways(rule: RulePlan, plan: LogicalPlan, database: Database) -> list[_Way]:
     return ways
 
 
-def _row_type(plan: LogicalPlan, relation: str) -> type[Row]:
-    return row_type(column.type for column in plan.relations[relation].columns)
+def _stored_row(plan: LogicalPlan, relation: str, values: list[Value | None]) -> Row:
+    """Return a row as the relation holds it: whole numbers are floats in a Float column."""
+    types = [column.type for column in plan.relations[relation].columns]
+    pairs = zip(values, types, strict=True)
+    stored = (float(v) if kind is Type.FLOAT and isinstance(v, int) else v for v, kind in pairs if v is not None)
+    return row_type(types)(stored)
 
 
 def _named(expr: ast.Expr, name: str) -> ast.Expr:
