@@ -260,7 +260,7 @@ class Partition:
         relation = self.plan.relations[batch.relation]
         times = batch.columns[0].data if relation.timed else None
         columns = batch.columns[1:] if relation.lifted else batch.columns
-        rows = np.zeros((batch.count, max(len(columns), 1)), np.int64)
+        rows = np.empty((batch.count, len(columns)), np.int64) if columns else np.zeros((batch.count, 1), np.int64)
         for position, kind in enumerate(self._types(batch.relation)):
             rows[:, position] = self.state.dictionary.encode_values(columns[position], kind)
         return batch.weight, rows, times

@@ -49,11 +49,18 @@ def arrive(numbers, times, arrivals, facts, relation, touched, before):  # type:
 
 
 @inlined
-def death_of(time, size, slide):  # type: ignore[no-untyped-def]
-    """Return when a fact dies: when its window of some size has passed, at the first slide after that."""
+def death_of(time, size, slide, near):  # type: ignore[no-untyped-def]
+    """Return when a fact dies: when its window of some size has passed, at the first slide after that.
+
+    ``near`` is the death of another fact. Facts that come together mostly die together, and one need not divide then.
+    """
     if time == NEVER:
         return FOREVER
     death = time + size
+    if slide == 1:
+        return death
+    if near - slide < death <= near:
+        return near
     rest = death % slide
     return death if rest == 0 else death - rest + slide
 
@@ -61,8 +68,9 @@ def death_of(time, size, slide):  # type: ignore[no-untyped-def]
 @kernel(types.void(INTS, INTS, INT, INT, INTS))
 def find_deaths(numbers, since, size, slide, out):  # type: ignore[no-untyped-def]
     """Put when facts die into ``out``."""
+    death = np.int64(0)
     for at in range(numbers.size):
-        out[at] = death_of(since[numbers[at]], size, slide)
+        death = out[at] = death_of(since[numbers[at]], size, slide, death)
 
 
 @kernel(INT(INTS, FACTS, INT, INT, RELATION, INTS, ROWS, INTS, INTS))
@@ -76,6 +84,7 @@ def show(numbers, facts, size, slide, relation, labels, out, before, counts):  #
     present, since, _arrived = facts
     _rows, flags, _table, meta = relation
     lowered = 0
+    death = np.int64(0)
     for at in range(numbers.size):
         row = numbers[at]
         bits = flags[row]
@@ -88,7 +97,7 @@ def show(numbers, facts, size, slide, relation, labels, out, before, counts):  #
         fresh = bits & NEW == 0
         flags[row] = bits | NEW
         if size != 0:
-            death = death_of(since[row], size, slide)
+            death = death_of(since[row], size, slide, death)
             if fresh or labels[row] != death:
                 out[0, counts[0]] = row
                 before[counts[0]] = labels[row]
@@ -112,10 +121,11 @@ def show(numbers, facts, size, slide, relation, labels, out, before, counts):  #
 def expire(numbers, now, size, slide, facts, gone):  # type: ignore[no-untyped-def]
     """Let facts go that are present and due, perhaps named twice; put them into ``gone``; return how many."""
     present, since, _arrived = facts
+    last = now - now % slide - size  # of the times that do not reach into the window
     made = 0
     for at in range(numbers.size):
         row = numbers[at]
-        if present[row] and death_of(since[row], size, slide) <= now:
+        if present[row] and NEVER != since[row] <= last:
             present[row] = False
             gone[made] = row
             made += 1

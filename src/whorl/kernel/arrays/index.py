@@ -1,11 +1,11 @@
 """An index: the key columns of a relation to the numbers of the rows that hold them.
 
 An index is the tuple (table, slots, arena, meta, columns). `slots` has a line for each key: the first row that holds
-it, and the start, length and capacity of its vector of row numbers in `arena`. A vector of one or two stands in the
-slot itself, the second row in the place of the start, and takes no room in the arena. An entry of `table` is -1 or the
-number of a slot. While a key is one column of small numbers, `meta` says direct, and the key itself is the place in the
-table; else places follow from the key's hash. A vector that is full moves to the end of the arena with twice the room.
-Rows that died stay in the vectors; probing looks at their flags.
+it, and the start and length of its vector of row numbers in `arena`. A vector of up to three stands in the slot itself,
+and takes no room in the arena; a longer one has room there for a power of 2, and when that is full moves to the end of
+the arena with twice the room. An entry of `table` is -1 or the number of a slot. While a key is one column of small
+numbers, `meta` says direct, and the key itself is the place in the table; else places follow from the key's hash. Rows
+that died stay in the vectors; probing looks at their flags.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from numba import types
 from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, part, prefetch
 from whorl.kernel.arrays.rowset import NARROW, RELATION, cell, find_rows, mix, read_column
 
-REP, START, LENGTH, CAPACITY = 0, 1, 2, 3
+REP, START, LENGTH = 0, 1, 3  # places in a slot
 SLOTS, USED, BITS, DIRECT = 0, 1, 2, 3  # places in `meta`: slots taken, arena taken, bits of the table, direct or not
 SLOT_LINES = types.Array(types.int32, 2, "C")
 INDEX = types.Tuple((INT32S, SLOT_LINES, INT32S, INTS, INTS))  # type: ignore[no-untyped-call]
 ROW_NUMBER = -1  # in `wants`: the number of the row itself
 BLOCK = 256
 EMPTY = -1
-INLINE = 2  # rows that stand in the slot itself
+INLINE = 3  # rows that stand in the slot itself
 FAR = 32768  # more keys than this do not stay in the near caches
 
 _SEED = np.uint64(0x13198A2E03707344)
@@ -118,29 +118,27 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
             while slot != EMPTY and not same_stored(rows, line, slots[slot, REP], columns, narrow):
                 place = (place + 1) & mask
                 slot = np.int64(table[place])
-        if slot == EMPTY:
-            if taken == most:
-                break
-            table[place] = taken
-            slots[taken, REP] = line
-            slots[taken, LENGTH] = 1
-            slots[taken, CAPACITY] = INLINE
-            taken += 1
-        elif slots[slot, LENGTH] < INLINE:
-            slots[slot, slots[slot, LENGTH]] = line
-            slots[slot, LENGTH] += 1
+        fresh = slot == EMPTY
+        if taken == most and fresh:
+            break
+        slot = taken if fresh else slot
+        length = np.int64(slots[slot, LENGTH]) * (not fresh)
+        if length < INLINE:  # the same for new keys and others, as no guess is right about which come
+            table[place] = slot
+            taken += fresh
+            slots[slot, length] = line
+            slots[slot, LENGTH] = length + 1
         else:
-            length = np.int64(slots[slot, LENGTH])
             first = np.int64(slots[slot, START])
-            if length == slots[slot, CAPACITY]:
-                if used + 2 * length > arena.size:
+            if length == INLINE or length & (length - 1) == 0:
+                room = length + 1 if length == INLINE else 2 * length
+                if used + room > arena.size:
                     break
                 for at in range(length):
                     arena[used + at] = slots[slot, at] if length == INLINE else arena[first + at]
                 first = used
                 slots[slot, START] = used
-                slots[slot, CAPACITY] = 2 * length
-                used += 2 * length
+                used += room
             arena[first + length] = line
             slots[slot, LENGTH] = length + 1
         line += 1

@@ -197,16 +197,24 @@ def find_block(batch, low, high, width, relation, hashes, places, out):  # type:
     for at in range(high - low):
         places[at] = np.int64(hashes[at] >> shift)
         prefetch(table, places[at])
+    waiting = np.empty(high - low, np.int64)  # lines whose search goes on, told apart without a branch: it is a guess
+    going = 0
     for at in range(high - low):
-        tag = hashes[at] & _TAG
-        place = places[at]
-        entry = np.uint64(table[place])
-        while entry != 0 and entry & _TAG != tag:
-            place = (place + 1) & mask
-            entry = np.uint64(table[place])
-        places[at] = place
-        if entry != 0:
-            prefetch(rows, (np.int64(entry & ~_TAG) - 1) * words)
+        entry = np.uint64(table[places[at]])
+        waiting[going] = at
+        going += (entry != 0) & ((entry ^ hashes[at]) >> np.uint64(32) != 0)
+    while going:
+        many = going
+        going = 0
+        for nth in range(many):
+            at = waiting[nth]
+            places[at] = (places[at] + 1) & mask
+            entry = np.uint64(table[places[at]])
+            waiting[going] = at
+            going += (entry != 0) & ((entry ^ hashes[at]) >> np.uint64(32) != 0)
+    for at in range(high - low):
+        entry = table[places[at]] & _HALF
+        prefetch(rows, max(entry - 1, 0) * words)
     for line in range(low, high):
         at = line - low
         row, places[at] = search(batch, line, width, places[at], hashes[at] & _TAG, relation, narrow, double)

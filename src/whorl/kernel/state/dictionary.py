@@ -96,7 +96,7 @@ class Dictionary:
             numbers = self._number_strings if values.type is Type.STRING else self._number_each
             return numbers(values.distinct)[values.data] if len(values) else np.empty(0, np.int64)
         if values.distinct is None and kind in _RAW:
-            return values.data.astype(np.int64)
+            return values.data.astype(np.int64, copy=False)
         if values.distinct is None and kind is Type.FLOAT:
             return (values.data.astype(np.float64) + 0.0).view(np.int64)
         return self.encode_column(values.to_list(), kind)

@@ -17,7 +17,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 ROOM = 0.7
 _SMALL_BITS = 6
-_FEW = 1 << 17  # changes that may be put together
+_FEW = 1 << 17  # changes that may be held twice
 _FIRST = 4096  # entries of a table that wait while it grows
 _SPARSEST, _ANYWAY = 4, 65536  # keys are places of their own while below so many for each row, or this small
 
@@ -70,7 +70,7 @@ class Index:
         elif 10 * (slots + 1) > 7 * len(self._table) and not self._return_to_direct():
             self._hash_keys(bits + 1)
         # A vector may move to the end with twice its length, and leave as much behind.
-        longest = int(self._slots[:slots, index_arrays.CAPACITY].max(initial=1)) if slots < 64 else 0
+        longest = int(self._slots[:slots, index_arrays.LENGTH].max(initial=1)) if slots < 64 else 0
         room = max(2 * longest, len(self._arena) // 2, 64)
         if used + room > len(self._arena):
             self._arena.resize(len(self._arena) + room, refcheck=False)
@@ -294,6 +294,10 @@ class StoredRelation:
             self._together = _concatenate(self._changed)
         return self._together
 
+    def has_changed(self) -> bool:
+        """Whether any row died, came alive or got another label in this epoch."""
+        return bool(self._changed)
+
     def changed_since(self, seen: int) -> tuple[list[Ints], int]:
         """Return the notes of changes after the first ``seen`` of this epoch, and how many there are now."""
         return self._changed[seen:], len(self._changed)
@@ -337,12 +341,24 @@ class StoredRelation:
     def settle(self) -> tuple[Ints, Ints]:
         """Close the epoch; return the numbers of rows that appeared and vanished.
 
-        What was noted is gone through part by part and overwritten, so that a large epoch is not held several times.
+        Of a large epoch, what was noted is overwritten part by part, so that it is not held several times.
         """
         parts = self._changed[::-1]
-        if len(parts) > 1 and sum(map(len, parts)) <= _FEW:
-            parts = [self.changed()]
         self._forget_changes()
+        many = sum(map(len, parts))
+        came, went = self._settle_few(parts, many) if many <= _FEW else self._settle_many(parts)
+        self.living += len(came) - len(went)
+        return came, went
+
+    def _settle_few(self, parts: list[Ints], many: int) -> tuple[Ints, Ints]:
+        came, went = np.empty(many, np.int64), np.empty(many, np.int64)
+        new = gone = 0
+        while parts:
+            both = rowset.settle(parts.pop(), self.arrays, came[new:], went[gone:])
+            new, gone = new + (both >> 32), gone + (both & 0xFFFFFFFF)
+        return came[:new], went[:gone]
+
+    def _settle_many(self, parts: list[Ints]) -> tuple[Ints, Ints]:
         appeared: list[Ints] = []
         vanished: list[Ints] = []
         while parts:
@@ -351,9 +367,7 @@ class StoredRelation:
             both = rowset.settle(part, self.arrays, part, gone)
             appeared.append(part[: both >> 32])
             vanished.append(gone[: both & 0xFFFFFFFF].copy())
-        came, went = _concatenate(appeared), _concatenate(vanished)
-        self.living += len(came) - len(went)
-        return came, went
+        return _concatenate(appeared), _concatenate(vanished)
 
     def _forget_changes(self) -> None:
         self._changed = []

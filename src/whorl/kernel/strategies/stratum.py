@@ -242,7 +242,7 @@ class Stratum:
         """Whether anything that the stratum reads has changed in this epoch, in whatever partition if they exchange."""
         if self.exchange is not None:
             return bool(self.exchange.agreed & CHANGED)
-        return any(len(self.relation(name).changed()) for name in self._inputs)
+        return any(self.relation(name).has_changed() for name in self._inputs)
 
     def batches(self, name: str, numbers: Ints, *, trace: bool) -> Iterator[Ints]:
         """Yield rows by number, some at a time, with ``trace`` followed by their numbers."""
