@@ -102,7 +102,8 @@ def test_what_cannot_be_followed(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_signal_ends_the_query_in_order(folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_query_in_order(folder: Path, number: int) -> None:
     command = [sys.executable, "-m", "whorl.cli.main", "run", "program.dl", "--host", "spark", "--master", "local[2]"]
     command += ["--follow", "--checkpoint", "ckpt", "--output", "out", "--input", "link=links"]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ})
@@ -111,8 +112,12 @@ def test_a_signal_ends_the_query_in_order(folder: Path) -> None:
         deadline = time.monotonic() + 240
         while "epoch 2:" not in process.stderr.readline():
             assert time.monotonic() < deadline
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
+        said = process.stderr.read()
         assert process.wait(120) == 0
     finally:
         process.kill()
+    assert "stopped\n2 epochs\n" in said
+    assert "Traceback" not in said
+    assert "Exception" not in said
     assert (folder / "out" / "reachable.csv").read_text() == "X,Y\na,b\na,e\nb,e\n"

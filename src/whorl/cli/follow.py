@@ -27,6 +27,7 @@ from whorl.model.types import Type
 from whorl.model.values import row_key
 from whorl.views.session import declared_names
 
+_LOOK_S = 0.5  # seconds between two looks at a query
 _PLAIN = (Type.INTEGER, Type.FLOAT, Type.BOOLEAN, Type.TIMESTAMP)
 
 
@@ -54,6 +55,7 @@ def follow_program(options: RunOptions) -> None:
     try:
         _wait(query)
     finally:
+        spark.sparkContext.setLogLevel("OFF")  # Spark may tell at length of a micro-batch that was about to begin
         query.stop()
     if options.emit != "changes":
         _write_views(query, outputs, Path(options.output))
@@ -65,19 +67,27 @@ def _outputs(plan: LogicalPlan, options: RunOptions) -> list[str]:
 
 
 def _wait(query: StreamQuery) -> None:
-    """Wait until the query ends, or until somebody ends this process in an orderly way."""
+    """Wait until the query ends, or until somebody ends this process in an orderly way: once is a wish, twice an order.
+
+    A wish is heard between two looks at the query. To break off a call to the JVM would break what others say to it.
+    """
+    wished = False
 
     def stop(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
+        nonlocal wished
+        if wished:
+            raise KeyboardInterrupt
+        wished = True
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        while not query.awaitTermination(1):
-            pass
-    except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
+        while not query.awaitTermination(_LOOK_S):
+            if wished:
+                typer.echo("stopped", err=True)
+                break
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Teller:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
+from threading import RLock
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
@@ -96,6 +97,8 @@ class StreamQuery:
         self._spark = spark
         self._epochs = epochs
         self._failure: BaseException | None = None
+        self._at_hand = RLock()  # held during an epoch, whose listeners may stop the query
+        self._stopping = False
         self._progress = observe(spark, frame)
         store = epochs.checkpoint.store
         source = store.address(store.layout.source)
@@ -108,12 +111,15 @@ class StreamQuery:
             raise UserError("E825", None, reason=_first_line(error)) from error
 
     def _take(self, frame: Frame, batch: int) -> None:
-        try:
-            if self._epochs.take(frame, batch) and self._epochs.last and self._epochs.report:
-                self._progress.tell(self._epochs.last, self._epochs.report)
-        except BaseException as error:
-            self._failure = error
-            raise
+        with self._at_hand:
+            if self._stopping:
+                raise StoppedError(batch)
+            try:
+                if self._epochs.take(frame, batch) and self._epochs.last and self._epochs.report:
+                    self._progress.tell(self._epochs.last, self._epochs.report)
+            except BaseException as error:
+                self._failure = error
+                raise
 
     # What came out
 
@@ -192,12 +198,21 @@ class StreamQuery:
             raise UserError("E825", None, reason=_first_line(self._failure or error)) from error
 
     def stop(self) -> None:
-        """Stop the query, after the epoch at hand; the folder is free for another."""
+        """Stop the query, after the epoch at hand; the folder is free for another.
+
+        Spark alone would break off the epoch, and tell at length what it broke.
+        """
+        with self._at_hand:
+            self._stopping = True
         self.spark_query.stop()
         self._epochs.checkpoint.release()
 
     def __repr__(self) -> str:
         return f"<query of {', '.join(self.views)}; {self.epoch} epochs>"
+
+
+class StoppedError(Exception):
+    """A micro-batch came after the query was told to stop; it stays for the next run."""
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,11 +1,12 @@
 """An index: the key columns of a relation to the numbers of the rows that hold them.
 
-An index is the tuple (table, slots, arena, meta, columns). `slots` has a line for each key: the first row that holds
-it, and the start and length of its vector of row numbers in `arena`. A vector of up to three stands in the slot itself,
-and takes no room in the arena; a longer one has room there for a power of 2, and when that is full moves to the end of
-the arena with twice the room. An entry of `table` is -1 or the number of a slot. While a key is one column of small
-numbers, `meta` says direct, and the key itself is the place in the table; else places follow from the key's hash. Rows
-that died stay in the vectors; probing looks at their flags.
+An index is the tuple (table, before, arena, meta, columns). An entry of `table` says how many rows hold a key, none if
+it is free. Up to four are a chain: the entry has the last of them, and `before` leads from a row to the one before it.
+More are a vector in `arena`, with room for a power of 2, and the entry has its start; one that is full moves to the end
+of the arena with twice the room. So a row enters with a look at one place, unless its key has many.
+
+While a key is one column of small numbers, `meta` says direct, and the key itself is the place in the table; else its
+hash tells where to look first. Rows that died stay; probing looks at their flags.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from numba import types
 from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, part, prefetch
 from whorl.kernel.arrays.rowset import NARROW, RELATION, cell, find_rows, mix, read_column
 
-REP, START, LENGTH = 0, 1, 3  # places in a slot
-SLOTS, USED, BITS, DIRECT = 0, 1, 2, 3  # places in `meta`: slots taken, arena taken, bits of the table, direct or not
-SLOT_LINES = types.Array(types.int32, 2, "C")
-INDEX = types.Tuple((INT32S, SLOT_LINES, INT32S, INTS, INTS))  # type: ignore[no-untyped-call]
+LAST, LENGTH = 0, 1  # places in an entry: the last row of a chain or the start of a vector, and how many rows there are
+KEYS, USED, BITS, DIRECT = 0, 1, 2, 3  # places in `meta`: keys, arena taken, bits of the table, direct or not
+ENTRIES = types.Array(types.int32, 2, "C")
+INDEX = types.Tuple((ENTRIES, INT32S, INT32S, INTS, INTS))  # type: ignore[no-untyped-call]
 ROW_NUMBER = -1  # in `wants`: the number of the row itself
 BLOCK = 256
-EMPTY = -1
-INLINE = 3  # rows that stand in the slot itself
-FAR = 32768  # more keys than this do not stay in the near caches
+NOWHERE = -1
+CHAIN = 4  # rows of a key that are a chain, at the most; a power of 2
+FAR = 32768  # more entries than this do not stay in the near caches
 
 _SEED = np.uint64(0x13198A2E03707344)
 
@@ -66,10 +67,17 @@ def same_line(batch, line, keys, rows, row, columns, narrow):  # type: ignore[no
     return True
 
 
+@inlined
+def one_of(table, place, arena):  # type: ignore[no-untyped-def]
+    """Return a row that holds the key of an entry."""
+    last = np.int64(table[place, LAST])
+    return last if table[place, LENGTH] <= CHAIN else np.int64(arena[last])
+
+
 @part
 def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-untyped-def]
     """Put where the search for the key of some rows starts in the table into ``places``, and ask for what is there."""
-    table, slots, _arena, meta, columns = index
+    table, _before, _arena, meta, columns = index
     if meta[DIRECT] != 0:
         column = columns[0]
         word = column >> 1 if narrow else column
@@ -78,7 +86,7 @@ def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-unty
         beyond = False
         for line in range(low, high):
             place = (rows[line, word] >> right) & half
-            beyond |= place < 0 or place >= table.size
+            beyond |= place < 0 or place >= table.shape[0]
             places[line - low] = place
         if beyond:
             return
@@ -87,22 +95,24 @@ def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-unty
         for line in range(low, high):
             places[line - low] = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
     for at in range(high - low):
-        prefetch(table, places[at])
-    for at in range(high - low):
-        prefetch(slots, np.int64(max(table[places[at]], 0)) * 4)
+        prefetch(table, places[at] * 2)
+    if meta[DIRECT] == 0:
+        for at in range(high - low):
+            if 0 < table[places[at], LENGTH] <= CHAIN:
+                prefetch(rows, np.int64(table[places[at], LAST]) * rows.shape[1])
 
 
 @kernel(INT(RELATION, INT, INT, INDEX))
 def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
     """Enter rows ``low`` to ``high``; return the first that found no room, ``high`` if all did."""
     rows, _flags, _table, relation_meta = relation
-    table, slots, arena, meta, columns = index
+    table, before, arena, meta, columns = index
     narrow = relation_meta[NARROW] != 0
-    mask = table.size - 1
+    size = table.shape[0]
     direct = meta[DIRECT] != 0
-    taken = meta[SLOTS]
+    keys = meta[KEYS]
     used = meta[USED]
-    most = slots.shape[0] if direct else min(slots.shape[0], 7 * table.size // 10)
+    most = size if direct else 7 * size // 10
     places = np.empty(min(BLOCK, high - low), np.int64)
     line = end = start = low
     while line < high:
@@ -111,104 +121,100 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
             end = min(high, line + BLOCK)
             find_places(rows, line, end, narrow, index, places)
         place = places[line - start]
-        if direct and (place < 0 or place >= table.size):
-            break
-        slot = np.int64(table[place])
-        if not direct:
-            while slot != EMPTY and not same_stored(rows, line, slots[slot, REP], columns, narrow):
-                place = (place + 1) & mask
-                slot = np.int64(table[place])
-        fresh = slot == EMPTY
-        if taken == most and fresh:
-            break
-        slot = taken if fresh else slot
-        length = np.int64(slots[slot, LENGTH]) * (not fresh)
-        if length < INLINE:  # the same for new keys and others, as no guess is right about which come
-            table[place] = slot
-            taken += fresh
-            slots[slot, length] = line
-            slots[slot, LENGTH] = length + 1
+        if direct:
+            if place < 0 or place >= size:
+                break
         else:
-            first = np.int64(slots[slot, START])
-            if length == INLINE or length & (length - 1) == 0:
-                room = length + 1 if length == INLINE else 2 * length
-                if used + room > arena.size:
+            while table[place, LENGTH] != 0 and not same_stored(
+                rows, line, one_of(table, place, arena), columns, narrow
+            ):
+                place = (place + 1) & (size - 1)
+        length = np.int64(table[place, LENGTH])
+        if keys == most and length == 0:
+            break
+        if length < CHAIN:
+            keys += length == 0
+            before[line] = table[place, LAST]
+            table[place, LAST] = line
+        else:
+            first = np.int64(table[place, LAST])
+            if length & (length - 1) == 0:
+                if used + 2 * length > arena.size:
                     break
-                for at in range(length):
-                    arena[used + at] = slots[slot, at] if length == INLINE else arena[first + at]
+                if length == CHAIN:
+                    for at in range(CHAIN - 1, -1, -1):
+                        arena[used + at] = first
+                        first = np.int64(before[first])
+                else:
+                    for at in range(length):
+                        arena[used + at] = arena[first + at]
                 first = used
-                slots[slot, START] = used
-                used += room
+                table[place, LAST] = used
+                used += 2 * length
             arena[first + length] = line
-            slots[slot, LENGTH] = length + 1
+        table[place, LENGTH] = length + 1
         line += 1
-    meta[SLOTS] = taken
+    meta[KEYS] = keys
     meta[USED] = used
     return line
 
 
-@kernel(types.void(RELATION, INDEX))
-def place_keys(relation, index):  # type: ignore[no-untyped-def]
-    """Enter the keys of all slots into the table, which must be free, each at the place it names."""
+@kernel(types.void(RELATION, ENTRIES, INDEX))
+def place_keys(relation, entries, index):  # type: ignore[no-untyped-def]
+    """Enter the entries of another table into that of an index, which must be free and large enough."""
     rows, _flags, _table, relation_meta = relation
-    table, slots, _arena, meta, columns = index
+    table, _before, arena, meta, columns = index
     narrow = relation_meta[NARROW] != 0
-    for slot in range(meta[SLOTS]):
-        table[cell(rows, slots[slot, REP], columns[0], narrow)] = slot
+    mask = table.shape[0] - 1
+    shift = np.uint64(64 - meta[BITS])
+    for at in range(entries.shape[0]):
+        if entries[at, LENGTH] != 0:
+            row = one_of(entries, at, arena)
+            if meta[DIRECT] != 0:
+                place = cell(rows, row, columns[0], narrow)
+            else:
+                place = np.int64(hash_stored(rows, row, columns, narrow) >> shift)
+                while table[place, LENGTH] != 0:
+                    place = (place + 1) & mask
+            table[place, LAST] = entries[at, LAST]
+            table[place, LENGTH] = entries[at, LENGTH]
 
 
 @kernel(INT(RELATION, INDEX))
 def largest_key(relation, index):  # type: ignore[no-untyped-def]
     """Return the largest key of an index by one column, -1 if one is negative."""
     rows, _flags, _table, relation_meta = relation
-    _table, slots, _arena, meta, columns = index
+    table, _before, arena, _meta, columns = index
     narrow = relation_meta[NARROW] != 0
     largest = np.int64(0)
-    for slot in range(meta[SLOTS]):
-        key = cell(rows, slots[slot, REP], columns[0], narrow)
-        if key < 0:
-            return np.int64(-1)
-        largest = max(largest, key)
+    for place in range(table.shape[0]):
+        if table[place, LENGTH] != 0:
+            key = cell(rows, one_of(table, place, arena), columns[0], narrow)
+            if key < 0:
+                return np.int64(-1)
+            largest = max(largest, key)
     return largest
 
 
-@kernel(types.void(RELATION, INDEX))
-def rehash_keys(relation, index):  # type: ignore[no-untyped-def]
-    """Enter the keys of all slots into the table, which must be free and large enough."""
-    rows, _flags, _table, relation_meta = relation
-    table, slots, _arena, meta, columns = index
-    narrow = relation_meta[NARROW] != 0
-    mask = table.size - 1
-    shift = np.uint64(64 - meta[BITS])
-    for slot in range(meta[SLOTS]):
-        place = np.int64(hash_stored(rows, slots[slot, REP], columns, narrow) >> shift)
-        while table[place] != EMPTY:
-            place = (place + 1) & mask
-        table[place] = slot
-
-
 @inlined
-def find_slots(left, low, high, keys, index, relation, found):  # type: ignore[no-untyped-def]
-    """Put the slot of each line's key into ``found``, -1 if no row holds it.
+def find_entries(left, low, high, keys, index, relation, found):  # type: ignore[no-untyped-def]
+    """Put the place of each line's key in the table into ``found``; there is a free entry if no row holds it, or none.
 
     Keys of one column, the common case, have their own loops without calls.
     """
-    table, slots, _arena, meta, columns = index
+    table, _before, arena, meta, columns = index
     rows, _flags, _table, relation_meta = relation
     narrow = relation_meta[NARROW] != 0
-    mask = table.size - 1
+    size = table.shape[0]
     shift = np.uint64(64 - meta[BITS])
     if meta[DIRECT] != 0:
         key = keys[0]
-        size = table.size
-        if size > FAR:
-            for at in range(low, high):
-                value = left[at, key]
-                if 0 <= value < size:
-                    prefetch(table, value)
         for at in range(low, high):
             value = left[at, key]
-            found[at - low] = np.int64(table[value]) if 0 <= value < size else EMPTY
+            found[at - low] = value if 0 <= value < size else NOWHERE
+        if size > FAR:
+            for at in range(high - low):
+                prefetch(table, max(found[at], 0) * 2)
         return
     if keys.size == 1:
         key = keys[0]
@@ -218,26 +224,33 @@ def find_slots(left, low, high, keys, index, relation, found):  # type: ignore[n
         for at in range(low, high):
             state = (_SEED ^ np.uint64(left[at, key])) * GOLDEN
             found[at - low] = np.int64(((state ^ (state >> np.uint64(32))) * GOLDEN) >> shift)
-            prefetch(table, found[at - low])
+            prefetch(table, found[at - low] * 2)
         for at in range(low, high):
             place = found[at - low]
             value = left[at, key]
-            slot = np.int64(table[place])
-            while slot != EMPTY and (rows[slots[slot, REP], word] >> right) & half != value:
-                place = (place + 1) & mask
-                slot = np.int64(table[place])
-            found[at - low] = slot
+            while table[place, LENGTH] != 0 and (rows[one_of(table, place, arena), word] >> right) & half != value:
+                place = (place + 1) & (size - 1)
+            found[at - low] = place
         return
     for at in range(low, high):
         found[at - low] = np.int64(hash_line(left, at, keys) >> shift)
-        prefetch(table, found[at - low])
+        prefetch(table, found[at - low] * 2)
     for at in range(low, high):
         place = found[at - low]
-        slot = np.int64(table[place])
-        while slot != EMPTY and not same_line(left, at, keys, rows, slots[slot, REP], columns, narrow):
-            place = (place + 1) & mask
-            slot = np.int64(table[place])
-        found[at - low] = slot
+        while table[place, LENGTH] != 0 and not same_line(
+            left, at, keys, rows, one_of(table, place, arena), columns, narrow
+        ):
+            place = (place + 1) & (size - 1)
+        found[at - low] = place
+
+
+@inlined
+def follow_chain(table, place, before, chain):  # type: ignore[no-untyped-def]
+    """Put the rows of a chain into ``chain``, the first one first."""
+    row = np.int64(table[place, LAST])
+    for at in range(np.int64(table[place, LENGTH]) - 1, -1, -1):
+        chain[at] = row
+        row = np.int64(before[row])
 
 
 @inlined
@@ -262,7 +275,7 @@ def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[n
 
     `state` is as for `probe`. Return the number of pairs.
     """
-    _table, slots, arena, _meta, _columns = index
+    table, before, arena, _meta, _columns = index
     flags = relation[1]
     need = state[2]
     line = state[0]
@@ -270,32 +283,42 @@ def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[n
     many = left.shape[0]
     room = lines.size
     found = np.empty(BLOCK, np.int64)
+    chain = np.empty(CHAIN, np.int64)
     made = 0
     while line < many and made < room:
         low = line
         high = min(many, low + BLOCK)
-        find_slots(left, low, high, keys, index, relation, found)
-        if slots.shape[0] > FAR:
+        find_entries(left, low, high, keys, index, relation, found)
+        if table.shape[0] > FAR:
             for at in range(high - low):
-                if found[at] != EMPTY:
-                    prefetch(slots, found[at] * 4)
-            for at in range(high - low):
-                if found[at] != EMPTY and slots[found[at], LENGTH] > INLINE:
-                    prefetch(arena, np.int64(slots[found[at], START]))
+                if found[at] >= 0 and table[found[at], LENGTH] > 0:
+                    if table[found[at], LENGTH] <= CHAIN:
+                        prefetch(flags, np.int64(table[found[at], LAST]))
+                    else:
+                        prefetch(arena, np.int64(table[found[at], LAST]))
         while line < high:
-            slot = found[line - low]
-            if slot >= 0:
-                start = np.int64(slots[slot, START])
-                length = np.int64(slots[slot, LENGTH])
+            place = found[line - low]
+            length = np.int64(table[place, LENGTH]) if place >= 0 else 0
+            if length > CHAIN:
+                start = np.int64(table[place, LAST])
                 while offset < length and made < room:
-                    row = np.int64(slots[slot, offset] if length <= INLINE else arena[start + offset])
+                    row = np.int64(arena[start + offset])
                     offset += 1
                     if flags[row] & need:
                         lines[made] = line
                         numbers[made] = row
                         made += 1
-                if offset < length:
-                    break
+            elif length > 0:
+                follow_chain(table, place, before, chain)
+                while offset < length and made < room:
+                    row = chain[offset]
+                    offset += 1
+                    if flags[row] & need:
+                        lines[made] = line
+                        numbers[made] = row
+                        made += 1
+            if offset < length:
+                break
             offset = 0
             line += 1
     state[0] = line
@@ -342,19 +365,20 @@ def probe_rows(left, keys, relation, wants, out, need):  # type: ignore[no-untyp
 @kernel(types.void(ROWS, INTS, INDEX, RELATION, INT, BYTES))
 def test_keys(left, keys, index, relation, need, out):  # type: ignore[no-untyped-def]
     """Set ``out`` to 1 for the lines whose key some row holds that is alive by the mask ``need``."""
-    _table, slots, arena, _meta, _columns = index
+    table, before, arena, _meta, _columns = index
     flags = relation[1]
     found = np.empty(BLOCK, np.int64)
+    chain = np.empty(CHAIN, np.int64)
     for low in range(0, left.shape[0], BLOCK):
         high = min(left.shape[0], low + BLOCK)
-        find_slots(left, low, high, keys, index, relation, found)
+        find_entries(left, low, high, keys, index, relation, found)
         for line in range(low, high):
-            slot = found[line - low]
-            if slot < 0:
-                continue
-            start = np.int64(slots[slot, START])
-            length = np.int64(slots[slot, LENGTH])
+            place = found[line - low]
+            length = np.int64(table[place, LENGTH]) if place >= 0 else 0
+            start = np.int64(table[place, LAST]) if length > CHAIN else 0
+            if 0 < length <= CHAIN:
+                follow_chain(table, place, before, chain)
             for at in range(length):
-                if flags[slots[slot, at] if length <= INLINE else arena[start + at]] & need:
+                if flags[np.int64(arena[start + at]) if length > CHAIN else chain[at]] & need:
                     out[line] = 1
                     break

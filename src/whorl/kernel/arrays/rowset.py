@@ -203,15 +203,14 @@ def find_block(batch, low, high, width, relation, hashes, places, out):  # type:
         entry = np.uint64(table[places[at]])
         waiting[going] = at
         going += (entry != 0) & ((entry ^ hashes[at]) >> np.uint64(32) != 0)
-    while going:
-        many = going
-        going = 0
-        for nth in range(many):
-            at = waiting[nth]
-            places[at] = (places[at] + 1) & mask
-            entry = np.uint64(table[places[at]])
-            waiting[going] = at
-            going += (entry != 0) & ((entry ^ hashes[at]) >> np.uint64(32) != 0)
+    for nth in range(going):
+        at = waiting[nth]
+        place = (places[at] + 1) & mask
+        entry = np.uint64(table[place])
+        while entry != 0 and (entry ^ hashes[at]) >> np.uint64(32) != 0:
+            place = (place + 1) & mask
+            entry = np.uint64(table[place])
+        places[at] = place
     for at in range(high - low):
         entry = table[places[at]] & _HALF
         prefetch(rows, max(entry - 1, 0) * words)

@@ -20,6 +20,7 @@ _SMALL_BITS = 6
 _FEW = 1 << 17  # changes that may be held twice
 _FIRST = 4096  # entries of a table that wait while it grows
 _SPARSEST, _ANYWAY = 4, 65536  # keys are places of their own while below so many for each row, or this small
+_FEW_KEYS = 64  # of which one may have most rows
 
 
 def no_rows(width: int) -> Ints:
@@ -39,54 +40,55 @@ class Index:
         """Forget everything, to be built anew."""
         self.done = 0
         self._meta = np.array([0, 0, _SMALL_BITS, len(self.columns) == 1], np.int64)
-        self._table = np.full(1 << _SMALL_BITS, -1, np.int32)
-        self._slots = np.empty((32, 4), np.int32)
+        self._table = _entries(1 << _SMALL_BITS)
+        self._before = np.empty(32, np.int32)
         self._arena = np.empty(64, np.int32)
 
     def restart(self) -> None:
         """Forget the rows, but not how much room they took: about as many come again."""
         self.done = 0
         self._meta[:2] = 0
-        self._table.fill(-1)
+        self._table.fill(0)
 
     def arrays(self) -> tuple[object, ...]:
         """Return the arrays, up to date with the relation."""
-        count = self._relation.count
+        relation = self._relation
+        count = relation.count
+        if len(self._before) < count:
+            self._before.resize(relation.room, refcheck=False)
         while self.done < count:
-            self.done = index_arrays.append_rows(self._relation.arrays, self.done, count, self._tuple())
+            self.done = index_arrays.append_rows(relation.arrays, self.done, count, self._tuple())
             if self.done < count:
                 self._grow()
         return self._tuple()
 
     def _tuple(self) -> tuple[object, ...]:
-        return (self._table, self._slots, self._arena, self._meta, self.columns)
+        return (self._table, self._before, self._arena, self._meta, self.columns)
 
     def _grow(self) -> None:
-        slots, used, bits = (int(value) for value in self._meta[:3])
-        if slots == len(self._slots):
-            self._slots.resize((2 * slots, 4), refcheck=False)
+        keys, used, bits = (int(value) for value in self._meta[:3])
         if self._meta[index_arrays.DIRECT]:
-            self._grow_direct(slots)
-        elif 10 * (slots + 1) > 7 * len(self._table) and not self._return_to_direct():
-            self._hash_keys(bits + 1)
+            self._grow_direct(keys)
+        elif keys == 7 * len(self._table) // 10 and not self._return_to_direct():
+            self._place_keys(1 << (bits + 1))
         # A vector may move to the end with twice its length, and leave as much behind.
-        longest = int(self._slots[:slots, index_arrays.LENGTH].max(initial=1)) if slots < 64 else 0
+        longest = int(self._table[:, index_arrays.LENGTH].max()) if keys < _FEW_KEYS else 0
         room = max(2 * longest, len(self._arena) // 2, 64)
         if used + room > len(self._arena):
             self._arena.resize(len(self._arena) + room, refcheck=False)
 
-    def _grow_direct(self, slots: int) -> None:
+    def _grow_direct(self, keys: int) -> None:
         """Make room for the key of the next row, or go over to hashing if keys are large for their number."""
         key = int(self._relation.read(np.array([self.done]))[0, self.columns[0]])
         if 0 <= key < len(self._table):
             return
         if self._dense(key):
-            table = np.full(max(2 * len(self._table), 1 << key.bit_length()), -1, np.int32)
+            table = _entries(max(2 * len(self._table), 1 << key.bit_length()))
             table[: len(self._table)] = self._table
             self._table = table
         else:
             self._meta[index_arrays.DIRECT] = 0
-            self._hash_keys(max(_SMALL_BITS, (2 * slots).bit_length()))
+            self._place_keys(1 << max(_SMALL_BITS, (2 * keys).bit_length()))
 
     def _dense(self, key: int) -> bool:
         """Whether keys up to this one may be places of their own."""
@@ -100,19 +102,24 @@ class Index:
         if not self._dense(largest):
             return False
         self._meta[index_arrays.DIRECT] = 1
-        self._table = np.full(1 << largest.bit_length(), -1, np.int32)
-        index_arrays.place_keys(self._relation.arrays, self._tuple())
+        self._place_keys(1 << largest.bit_length())
         return True
 
-    def _hash_keys(self, bits: int) -> None:
-        self._meta[index_arrays.BITS] = bits
-        self._table = np.full(1 << bits, -1, np.int32)
-        index_arrays.rehash_keys(self._relation.arrays, self._tuple())
+    def _place_keys(self, size: int) -> None:
+        """Take another table; keys get new places."""
+        entries, self._table = self._table, _entries(size)
+        self._meta[index_arrays.BITS] = size.bit_length() - 1
+        index_arrays.place_keys(self._relation.arrays, entries, self._tuple())
 
     @property
     def nbytes(self) -> int:
         """The memory it takes."""
-        return int(self._table.nbytes + self._slots.nbytes + self._arena.nbytes)
+        return int(self._table.nbytes + self._before.nbytes + self._arena.nbytes)
+
+
+def _entries(many: int) -> npt.NDArray[np.int32]:
+    """Return the entries of a free table."""
+    return np.zeros((many, 2), np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +167,11 @@ class StoredRelation:
     def count(self) -> int:
         """The number of rows stored, dead ones included."""
         return int(self._meta[rowset.COUNT])
+
+    @property
+    def room(self) -> int:
+        """The number of rows that there is room for."""
+        return len(self._flags)
 
     @property
     def nbytes(self) -> int:
