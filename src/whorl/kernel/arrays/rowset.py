@@ -22,6 +22,7 @@ COUNT, BITS, NARROW, DEAD = 0, 1, 2, 3  # places in `meta`: rows, bits of the ta
 RELATION = types.Tuple((ROWS, BYTES, INTS, INTS))  # type: ignore[no-untyped-call]
 NUMBER, ADD, ADOPT, RAISE, LOWER, TELL = 1, 2, 3, 4, 5, 6  # modes of `enter_rows`
 BLOCK = 512
+TURNS = 4  # of all searches of a block, before each goes on alone
 
 _SEED = np.uint64(0x243F6A8885A308D3)
 _HALF = np.int64(0xFFFFFFFF)
@@ -203,6 +204,15 @@ def find_block(batch, low, high, width, relation, hashes, places, out):  # type:
         entry = np.uint64(table[places[at]])
         waiting[going] = at
         going += (entry != 0) & ((entry ^ hashes[at]) >> np.uint64(32) != 0)
+    for _turn in range(TURNS):
+        many = going
+        going = 0
+        for nth in range(many):
+            at = waiting[nth]
+            places[at] = (places[at] + 1) & mask
+            entry = np.uint64(table[places[at]])
+            waiting[going] = at
+            going += (entry != 0) & ((entry ^ hashes[at]) >> np.uint64(32) != 0)
     for nth in range(going):
         at = waiting[nth]
         place = (places[at] + 1) & mask
