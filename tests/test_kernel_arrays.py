@@ -496,3 +496,15 @@ def test_keys_of_few_and_of_many_rows_are_found_in_the_order_of_rows(scale: int)
     out = np.zeros(len(keys), np.uint8)
     index_arrays.test_keys(keys, np.array([0]), index.arrays(), relation.arrays, NEW, out)
     assert out.tolist() == [any(row[0] == key for row in expected) for (key,) in keys.tolist()]
+
+
+def test_there_is_room_for_one_more_row_of_a_long_list() -> None:
+    relation = StoredRelation("r", [Type.INTEGER, Type.INTEGER])
+    index = relation.index((0,))
+    others = [(key, 0) for key in range(64, 128)]  # between them, so that table and arena grow in turns
+    for rows in ([(0, at) for at in range(56)], others, [(0, at) for at in range(56, 2000)]):
+        for row in rows:
+            relation.add(_batch([row], 2))
+            index.arrays()
+    found = _probe(relation, np.array([[0], [100]]), np.array([0]), (0,), np.array([0, -3]))
+    assert found == [[0, at] for at in range(2000)] + [[100, 0]]

@@ -67,16 +67,15 @@ def _outputs(plan: LogicalPlan, options: RunOptions) -> list[str]:
 
 
 def _wait(query: StreamQuery) -> None:
-    """Wait until the query ends, or until somebody ends this process in an orderly way: once is a wish, twice an order.
+    """Wait until the query ends, or until somebody ends this process in an orderly way.
 
-    A wish is heard between two looks at the query. To break off a call to the JVM would break what others say to it.
+    A signal is heard between two looks at the query: to break off a call to the JVM would break what others say to it.
+    The next one has its usual meaning again.
     """
     wished = False
 
     def stop(_number: int, _frame: object) -> None:
         nonlocal wished
-        if wished:
-            raise KeyboardInterrupt
         wished = True
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -193,6 +193,8 @@ class StreamQuery:
             return wait()
         except (Py4JError, PySparkException) as error:
             self._epochs.checkpoint.release()
+            if self._stopping and self._failure is None:
+                return True  # it ended with the micro-batch that came after the last epoch
             if isinstance(self._failure, UserError):
                 raise self._failure from None
             raise UserError("E825", None, reason=_first_line(self._failure or error)) from error

@@ -20,7 +20,6 @@ _SMALL_BITS = 6
 _FEW = 1 << 17  # changes that may be held twice
 _FIRST = 4096  # entries of a table that wait while it grows
 _SPARSEST, _ANYWAY = 4, 65536  # keys are places of their own while below so many for each row, or this small
-_FEW_KEYS = 64  # of which one may have most rows
 
 
 def no_rows(width: int) -> Ints:
@@ -66,22 +65,25 @@ class Index:
         return (self._table, self._before, self._arena, self._meta, self.columns)
 
     def _grow(self) -> None:
-        keys, used, bits = (int(value) for value in self._meta[:3])
+        """Make room for the next row: in the table, or else in the arena, and again if that was not enough."""
+        keys, _used, bits = (int(value) for value in self._meta[:3])
         if self._meta[index_arrays.DIRECT]:
-            self._grow_direct(keys)
-        elif keys == 7 * len(self._table) // 10 and not self._return_to_direct():
-            self._place_keys(1 << (bits + 1))
-        # A vector may move to the end with twice its length, and leave as much behind.
-        longest = int(self._table[:, index_arrays.LENGTH].max()) if keys < _FEW_KEYS else 0
-        room = max(2 * longest, len(self._arena) // 2, 64)
-        if used + room > len(self._arena):
-            self._arena.resize(len(self._arena) + room, refcheck=False)
+            grown = self._grow_direct(keys)
+        else:
+            grown = keys == 7 * len(self._table) // 10
+            if grown and not self._return_to_direct():
+                self._place_keys(1 << (bits + 1))
+        if not grown:
+            self._arena.resize(len(self._arena) + max(len(self._arena) // 2, 64), refcheck=False)
 
-    def _grow_direct(self, keys: int) -> None:
-        """Make room for the key of the next row, or go over to hashing if keys are large for their number."""
+    def _grow_direct(self, keys: int) -> bool:
+        """Make room for the key of the next row, or go over to hashing if keys are large for their number.
+
+        Return whether there was need.
+        """
         key = int(self._relation.read(np.array([self.done]))[0, self.columns[0]])
         if 0 <= key < len(self._table):
-            return
+            return False
         if self._dense(key):
             table = _entries(max(2 * len(self._table), 1 << key.bit_length()))
             table[: len(self._table)] = self._table
@@ -89,6 +91,7 @@ class Index:
         else:
             self._meta[index_arrays.DIRECT] = 0
             self._place_keys(1 << max(_SMALL_BITS, (2 * keys).bit_length()))
+        return True
 
     def _dense(self, key: int) -> bool:
         """Whether keys up to this one may be places of their own."""
