@@ -17,7 +17,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 ROOM = 0.7
 _SMALL_BITS = 6
-_FEW = 1 << 17  # changes that may be held twice
+_FEW, _TINY = 1 << 17, 512  # changes that may be held twice; and a part of them that is not worth a call
 _FIRST = 4096  # entries of a table that wait while it grows
 _SPARSEST, _ANYWAY = 4, 65536  # keys are places of their own while below so many for each row, or this small
 
@@ -366,6 +366,8 @@ class StoredRelation:
         return came, went
 
     def _settle_few(self, parts: list[Ints], many: int) -> tuple[Ints, Ints]:
+        if many < _TINY * len(parts):
+            parts = [np.concatenate(parts[::-1])]  # a copy costs less than the calls
         came, went = np.empty(many, np.int64), np.empty(many, np.int64)
         new = gone = 0
         while parts:
