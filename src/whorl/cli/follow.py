@@ -53,9 +53,10 @@ def follow_program(options: RunOptions) -> None:
     )
     query = start_stream(spark, given, frames, {}, settings, StreamQuery)
     try:
-        _wait(query)
+        if _wait(query):
+            typer.echo("stopped", err=True)
+            spark.sparkContext.setLogLevel("OFF")  # Spark may tell at length of a micro-batch that was about to begin
     finally:
-        spark.sparkContext.setLogLevel("OFF")  # Spark may tell at length of a micro-batch that was about to begin
         query.stop()
     if options.emit != "changes":
         _write_views(query, outputs, Path(options.output))
@@ -66,8 +67,8 @@ def _outputs(plan: LogicalPlan, options: RunOptions) -> list[str]:
     return [find_output(plan, options.view).name] if options.view else [output.name for output in plan.outputs]
 
 
-def _wait(query: StreamQuery) -> None:
-    """Wait until the query ends, or until somebody ends this process in an orderly way.
+def _wait(query: StreamQuery) -> bool:
+    """Wait until the query ends, or until somebody ends this process in an orderly way; tell whether somebody did.
 
     A signal is heard between two looks at the query: to break off a call to the JVM would break what others say to it.
     The next one has its usual meaning again.
@@ -82,11 +83,11 @@ def _wait(query: StreamQuery) -> None:
     try:
         while not query.awaitTermination(_LOOK_S):
             if wished:
-                typer.echo("stopped", err=True)
-                break
+                return True
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    return False
 
 
 class _Teller:

@@ -113,7 +113,8 @@ class StreamQuery:
     def _take(self, frame: Frame, batch: int) -> None:
         with self._at_hand:
             if self._stopping:
-                raise StoppedError(batch)
+                self._failure = StoppedError(batch)
+                raise self._failure
             try:
                 if self._epochs.take(frame, batch) and self._epochs.last and self._epochs.report:
                     self._progress.tell(self._epochs.last, self._epochs.report)
@@ -193,8 +194,8 @@ class StreamQuery:
             return wait()
         except (Py4JError, PySparkException) as error:
             self._epochs.checkpoint.release()
-            if self._stopping and self._failure is None:
-                return True  # it ended with the micro-batch that came after the last epoch
+            if isinstance(self._failure, StoppedError):
+                return True
             if isinstance(self._failure, UserError):
                 raise self._failure from None
             raise UserError("E825", None, reason=_first_line(self._failure or error)) from error
