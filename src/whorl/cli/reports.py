@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 
 from whorl.model.report import EpochReport, InputCounts, Shipment, StratumCost, Work
 
@@ -109,8 +109,7 @@ class Totals:
         self.counts.add(report.counts)
         if report.work is not None:
             self.work = self.work or Work()
-            for each in fields(Work):
-                setattr(self.work, each.name, getattr(self.work, each.name) + getattr(report.work, each.name))
+            self.work.add(report.work)
         self.spend(report.phases or {"evaluate": report.seconds})
         self.state_bytes = report.state_bytes
         for view, delta in report.deltas.items():

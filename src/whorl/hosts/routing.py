@@ -8,7 +8,7 @@ results only have to be put together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 import numpy as np
@@ -98,8 +98,7 @@ def merge_results(results: Sequence[StepResult], together: Callable[[Iterable[fl
     counts, work = InputCounts(), Work()
     for result in results:
         counts.add(result.input)
-        for each in fields(Work):
-            setattr(work, each.name, getattr(work, each.name) + getattr(result.work, each.name))
+        work.add(result.work)
     work.rounds = max(result.work.rounds for result in results)
     seconds = {name: together(result.seconds[name] for result in results) for name in results[0].seconds}
     views = dict.fromkeys(view for result in results for view in result.deltas)

@@ -229,7 +229,7 @@ class Partition:
         deltas = self._settle(decode=decode)
         done = perf_counter()
         seconds = {"input": entered - started, "maintain": maintained - entered, "output": done - maintained}
-        return StepResult(deltas, base, replace(self.state.work), seconds, tuple(costs))
+        return StepResult(deltas, base, self.state.work.copy(), seconds, tuple(costs))
 
     def _reports(self, name: str) -> bool:
         """Whether this partition speaks for a relation: for what it owns, or for what all hold alike."""
@@ -346,9 +346,15 @@ class Partition:
     @property
     def nbytes(self) -> int:
         """The memory that rows, tables, indexes, labels and frontiers take, and what strategies keep beside them."""
-        kept = sum(relation.nbytes for relation in self.state.relations.values())
-        kept += sum(frontier.nbytes for frontier in self.state.frontiers.values())
-        return kept + sum(s.nbytes for s in self.strategies if isinstance(s, Fixpoint | Elastic))
+        kept = 0
+        for relation in self.state.relations.values():
+            kept += relation.nbytes
+        for frontier in self.state.frontiers.values():
+            kept += frontier.nbytes
+        for strategy in self.strategies:
+            if isinstance(strategy, (Fixpoint, Elastic)):
+                kept += strategy.nbytes
+        return kept
 
 
 def _cost(stratum: PhysicalStratum, strategy: Strategy, seconds: float) -> StratumCost:

@@ -32,12 +32,15 @@ def fit_batch(batch: Batch, expected: Sequence[Type]) -> Batch | None:
     """Return a batch with its integers widened where the column holds floats; None if a row may not fit."""
     if len(batch.columns) != len(expected):
         return None if batch.count else Batch(batch.relation, _nothing(len(expected)), 0, batch.weight)
-    columns = []
+    columns, same = [], True
     for values, kind in zip(batch.columns, expected, strict=True):
         fitting = _fit(values, kind)
         if fitting is None:
             return None
         columns.append(fitting)
+        same &= fitting is values
+    if same:
+        return batch
     return Batch(batch.relation, tuple(columns), batch.count, batch.weight, batch.line)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from whorl.model.delta import Delta
 
@@ -21,8 +21,12 @@ class InputCounts:
 
     def add(self, other: InputCounts) -> None:
         """Add the counts of another relation."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        self.inserted += other.inserted
+        self.deleted += other.deleted
+        self.refreshed += other.refreshed
+        self.absent += other.absent
+        self.late += other.late
+        self.expired += other.expired
 
 
 @dataclass(slots=True)
@@ -41,6 +45,23 @@ class Work:
     doubted: int = 0
     fallen: int = 0
     returned: int = 0
+
+    def copy(self) -> Work:
+        """Return the counts so far."""
+        copied = Work()
+        copied.add(self)
+        return copied
+
+    def add(self, other: Work) -> None:
+        """Add the counts of another part of the work."""
+        self.probes += other.probes
+        self.matches += other.matches
+        self.derivations += other.derivations
+        self.rounds += other.rounds
+        self.labels += other.labels
+        self.doubted += other.doubted
+        self.fallen += other.fallen
+        self.returned += other.returned
 
 
 @dataclass(frozen=True, slots=True)

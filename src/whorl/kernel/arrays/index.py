@@ -25,6 +25,7 @@ ROW_NUMBER = -1  # in `wants`: the number of the row itself
 BLOCK = 256
 NOWHERE = -1
 CHAIN = 4  # rows of a key that are a chain, at the most; a power of 2
+AHEAD, NEAR = 48, 16  # how many rows ahead entries are asked for, and what they lead to
 FAR = 32768  # more entries than this do not stay in the near caches
 
 _SEED = np.uint64(0x13198A2E03707344)
@@ -76,30 +77,28 @@ def one_of(table, place, arena):  # type: ignore[no-untyped-def]
 
 @part
 def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-untyped-def]
-    """Put where the search for the key of some rows starts in the table into ``places``, and ask for what is there."""
+    """Put where the search for the key of some rows starts in the table into ``places``, and ask for what is there.
+
+    Of places that are keys, only the first few are asked for: the others are in turn while rows enter.
+    """
     table, _before, _arena, meta, columns = index
     if meta[DIRECT] != 0:
         column = columns[0]
         word = column >> 1 if narrow else column
         right = 0 if column & 1 or not narrow else 32
         half = np.int64(0xFFFFFFFF) if narrow else np.int64(-1)
-        beyond = False
         for line in range(low, high):
-            place = (rows[line, word] >> right) & half
-            beyond |= place < 0 or place >= table.shape[0]
-            places[line - low] = place
-        if beyond:
-            return
-    else:
-        shift = np.uint64(64 - meta[BITS])
-        for line in range(low, high):
-            places[line - low] = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
+            places[line - low] = (rows[line, word] >> right) & half
+        for at in range(min(AHEAD, high - low)):
+            prefetch(table, places[at] * 2)
+        return
+    shift = np.uint64(64 - meta[BITS])
+    for line in range(low, high):
+        places[line - low] = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
+        prefetch(table, places[line - low] * 2)
     for at in range(high - low):
-        prefetch(table, places[at] * 2)
-    if meta[DIRECT] == 0:
-        for at in range(high - low):
-            if 0 < table[places[at], LENGTH] <= CHAIN:
-                prefetch(rows, np.int64(table[places[at], LAST]) * rows.shape[1])
+        if 0 < table[places[at], LENGTH] <= CHAIN:
+            prefetch(rows, np.int64(table[places[at], LAST]) * rows.shape[1])
 
 
 @kernel(INT(RELATION, INT, INT, INDEX))
@@ -122,8 +121,13 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
             find_places(rows, line, end, narrow, index, places)
         place = places[line - start]
         if direct:
+            if line + AHEAD < end:
+                prefetch(table, places[line + AHEAD - start] * 2)
             if place < 0 or place >= size:
                 break
+            ahead = places[min(line + NEAR, end - 1) - start]
+            if 0 <= ahead < size and table[ahead, LENGTH] >= CHAIN:
+                prefetch(arena, np.int64(table[ahead, LAST]) + np.int64(table[ahead, LENGTH]))
         else:
             while table[place, LENGTH] != 0 and not same_stored(
                 rows, line, one_of(table, place, arena), columns, narrow
@@ -212,9 +216,6 @@ def find_entries(left, low, high, keys, index, relation, found):  # type: ignore
         for at in range(low, high):
             value = left[at, key]
             found[at - low] = value if 0 <= value < size else NOWHERE
-        if size > FAR:
-            for at in range(high - low):
-                prefetch(table, max(found[at], 0) * 2)
         return
     if keys.size == 1:
         key = keys[0]
@@ -282,6 +283,7 @@ def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[n
     offset = state[1]
     many = left.shape[0]
     room = lines.size
+    far = table.shape[0] > FAR
     found = np.empty(BLOCK, np.int64)
     chain = np.empty(CHAIN, np.int64)
     made = 0
@@ -289,14 +291,19 @@ def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[n
         low = line
         high = min(many, low + BLOCK)
         find_entries(left, low, high, keys, index, relation, found)
-        if table.shape[0] > FAR:
-            for at in range(high - low):
-                if found[at] >= 0 and table[found[at], LENGTH] > 0:
-                    if table[found[at], LENGTH] <= CHAIN:
-                        prefetch(flags, np.int64(table[found[at], LAST]))
-                    else:
-                        prefetch(arena, np.int64(table[found[at], LAST]))
+        for at in range(min(AHEAD, high - low) if far else 0):
+            prefetch(table, max(found[at], 0) * 2)
         while line < high:
+            if far:
+                if line + AHEAD < high:
+                    prefetch(table, max(found[line + AHEAD - low], 0) * 2)
+                place = found[min(line + NEAR, high - 1) - low]
+                if place >= 0:
+                    if table[place, LENGTH] <= CHAIN:
+                        prefetch(flags, np.int64(table[place, LAST]))
+                        prefetch(before, np.int64(table[place, LAST]))
+                    else:
+                        prefetch(arena, np.int64(table[place, LAST]))
             place = found[line - low]
             length = np.int64(table[place, LENGTH]) if place >= 0 else 0
             if length > CHAIN:

@@ -73,7 +73,7 @@ class BaseFacts:
     def __init__(self, relation: Relation, stored: StoredRelation) -> None:
         self.relation = relation
         self.stored = stored
-        if self._timed_window is not None:
+        if self._lasts is not None:
             stored.keep_labels()
             stored.dying = True
         self._keys = tuple(i for i, column in enumerate(relation.columns) if column.key)
@@ -104,11 +104,17 @@ class BaseFacts:
         return number < len(self._present) and bool(self._present[number])
 
     @property
-    def _timed_window(self) -> int | None:
-        window = self.relation.window
-        if window is not None and not window.counted:
-            return window.size
-        return self.relation.ttl
+    def relation(self) -> Relation:
+        """What the program says of the facts."""
+        return self._relation
+
+    @relation.setter
+    def relation(self, relation: Relation) -> None:
+        window = relation.window
+        self._relation = relation
+        self._counted = window is not None and window.counted
+        self._lasts = relation.ttl if window is None or window.counted else window.size
+        self._slide = 1 if window is None or window.slide is None else window.slide
 
     def save(self) -> Facts:
         """Return what is known of the stored rows."""
@@ -132,12 +138,11 @@ class BaseFacts:
         if self._keys:
             keys = self.stored.read(present)[:, list(self._keys)]
             self._by_key = {tuple(key): number for key, number in zip(keys.tolist(), present.tolist(), strict=True)}
-        window = self.relation.window
-        if window is not None and window.counted:
+        if self._counted:
             self._alive = len(present)
             line = present[np.argsort(self._arrived[present])]
             self._line.extend(zip(self._arrived[line].tolist(), line.tolist(), strict=True))
-        if self._timed_window is not None:
+        if self._lasts is not None:
             timed = self._times[present] != NEVER
             self._wait(present[timed])
             self._untimed = [present[~timed]] if not timed.all() else []
@@ -211,7 +216,7 @@ class BaseFacts:
         return now - now % window.slide
 
     def _insert(self, rows: Ints, times: Ints | None, now: int | None, counts: InputCounts) -> None:
-        size, edge = self._timed_window, self._edge(now)
+        size, edge = self._lasts, self._edge(now)
         if times is None and self.relation.ttl is not None:
             times = np.full(len(rows), NEVER if now is None else now, np.int64)
         if times is not None and size is not None and edge is not None:
@@ -233,8 +238,9 @@ class BaseFacts:
         """Let facts arrive in their order, with their times if there are any."""
         touched, before = np.empty(len(numbers), np.int64), np.empty((len(numbers), 3), np.int64)
         facts = (self._present, self._times, self._arrived)
-        arrivals = range(self._arrivals + 1, self._arrivals + 1 + len(numbers))
-        stamps = _NO_TIMES if times is None else np.require(times, np.int64, ("C", "W"))  # Arrow's cannot be written
+        stamps = _NO_TIMES if times is None else times
+        if not stamps.flags.carray or stamps.dtype != np.int64:  # Arrow's cannot be written
+            stamps = np.require(stamps, np.int64, ("C", "W"))
         both = fact_arrays.arrive(numbers, stamps, self._arrivals, facts, self.stored.arrays, touched, before)
         self._arrivals += len(numbers)
         fresh = both & 0xFFFFFFFF
@@ -243,11 +249,11 @@ class BaseFacts:
         counts.inserted += fresh
         counts.refreshed += len(numbers) - fresh
         self._dirty.append(touched)
-        window = self.relation.window
-        if window is not None and window.counted:
+        if self._counted:
             self._alive += fresh
+            arrivals = range(self._arrivals - len(numbers) + 1, self._arrivals + 1)
             self._line.extend(zip(arrivals, numbers.tolist(), strict=True))
-        if times is None or self._timed_window is None or not len(numbers):
+        if times is None or self._lasts is None or not len(numbers):
             return
         if (times == NEVER).any():
             self._untimed.append(numbers)
@@ -291,8 +297,7 @@ class BaseFacts:
     def _note_gone(self, numbers: Ints) -> None:
         self._undo.append(partial(self._put_back, numbers))
         self._dirty.append(numbers)
-        window = self.relation.window
-        if window is not None and window.counted:
+        if self._counted:
             self._alive -= len(numbers)
 
     def _settle(self, now: int | None, counts: InputCounts) -> None:
@@ -304,7 +309,7 @@ class BaseFacts:
             if reached == passed and reached is not None:
                 return
             self._boundary = reached
-        if self._timed_window is not None and now is not None:
+        if self._lasts is not None and now is not None:
             counts.expired += self._expire(now)
         if window is not None and window.counted:
             counts.expired += self._expire_counted(window.size)
@@ -317,8 +322,8 @@ class BaseFacts:
             return 0
         self._undo.insert(0, partial(self._wait, due))  # last of all, when they have their old times
         gone = np.empty(len(due), np.int64)
-        size, slide = self._lasting
-        made: int = fact_arrays.expire(due, now, size, slide, (self._present, self._times, self._arrived), gone)
+        facts = (self._present, self._times, self._arrived)
+        made: int = fact_arrays.expire(due, now, self._lasts, self._slide, facts, gone)
         self._note_gone(gone[:made])
         return made
 
@@ -341,12 +346,12 @@ class BaseFacts:
         stored, facts = self.stored, (self._present, self._times, self._arrived)
         out, counts = np.empty((4, len(numbers)), np.int64), np.zeros(4, np.int64)
         before = np.empty(len(numbers), np.int64)
-        size, slide = self._lasting if stored.dying else (0, 1)
-        lowered = fact_arrays.show(numbers, facts, size, slide, stored.arrays, stored.labels, out, before, counts)
-        written, *changes = (found[:count] for found, count in zip(out, counts.tolist(), strict=True))
-        self._undo.append(partial(self._unlabel, written, before[: len(written)]))
+        size = self._lasts if stored.dying else 0
+        lowered = fact_arrays.show(numbers, facts, size, self._slide, stored.arrays, stored.labels, out, before, counts)
+        written, appeared, vanished, stayed = counts.tolist()
+        self._undo.append(partial(self._unlabel, out[0, :written], before[:written]))
         stored.lowered |= bool(lowered)
-        stored.note_all(changes)
+        stored.note_all((out[1, :appeared], out[2, :vanished], out[3, :stayed]))
 
     def _unlabel(self, numbers: Ints, before: Ints) -> None:
         """Give rows back the labels that they had."""
@@ -361,16 +366,8 @@ class BaseFacts:
     def _deaths(self, numbers: Ints) -> Ints:
         """Return when facts die: at the first slide, if there are any, from which their window does not reach back."""
         deaths = np.empty(len(numbers), np.int64)
-        size, slide = self._lasting
-        fact_arrays.find_deaths(numbers, self._times, size, slide, deaths)
+        fact_arrays.find_deaths(numbers, self._times, self._lasts, self._slide, deaths)
         return deaths
-
-    @property
-    def _lasting(self) -> tuple[int, int]:
-        """How long facts last, and how far their window slides."""
-        size, window = self._timed_window, self.relation.window
-        assert size is not None, "only what has a window dies by itself"
-        return size, 1 if window is None or window.slide is None else window.slide
 
     def _reserve(self) -> None:
         if self.stored.count > len(self._present):

@@ -21,28 +21,28 @@ class DeathQueue:
     def __init__(self) -> None:
         self._waiting: dict[int, list[Ints]] = {}
         self._times: list[int] = []
+        self._found, self._ends = np.empty(_FEW, np.int64), np.empty(_FEW, np.int64)  # room for the times of some rows
 
     def wait(self, numbers: Ints, times: Ints) -> None:
         """Queue rows, each under its time."""
-        if not len(numbers):
+        many = len(numbers)
+        if not many:
             return
-        grouped, found, ends = np.empty_like(numbers), np.empty(_FEW, np.int64), np.empty(_FEW, np.int64)
+        grouped, found, ends = np.empty(many, np.int64), self._found, self._ends
         groups = fact_arrays.group_by_time(numbers, times, grouped, found, ends)
         if groups < 0:
             order = np.argsort(times)
             grouped, times = numbers[order], times[order]
-            ends = np.append(np.flatnonzero(times[1:] != times[:-1]) + 1, len(times))
+            ends = np.append(np.flatnonzero(times[1:] != times[:-1]) + 1, many)
             found, groups = times[ends - 1], len(ends)
         low = 0
         for time, high in zip(found[:groups].tolist(), ends[:groups].tolist(), strict=True):
-            self._put(time, grouped[low:high])
+            waiting = self._waiting.get(time)
+            if waiting is None:
+                waiting = self._waiting[time] = []
+                heapq.heappush(self._times, time)
+            waiting.append(grouped[low:high])
             low = high
-
-    def _put(self, time: int, numbers: Ints) -> None:
-        if time not in self._waiting:
-            self._waiting[time] = []
-            heapq.heappush(self._times, time)
-        self._waiting[time].append(numbers)
 
     def due(self, now: int) -> Ints:
         """Take out and return the rows queued up to a time, perhaps more than once; some may have been put off."""

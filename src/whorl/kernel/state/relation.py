@@ -144,6 +144,7 @@ class StoredRelation:
         self.types = tuple(types) or (Type.INTEGER,)  # a relation without columns holds the row (0)
         self.width = len(self.types)
         self._all = np.arange(self.width)
+        self._reached = np.zeros(1, np.int64)  # the line of a batch that has been entered
         self._indexes: dict[tuple[int, ...], Index] = {}
         self.clear()
 
@@ -179,8 +180,10 @@ class StoredRelation:
     @property
     def nbytes(self) -> int:
         """The memory it takes, indexes included."""
-        own = self._rows.nbytes + self._flags.nbytes + self._table.nbytes + self.labels.nbytes
-        return int(own + sum(index.nbytes for index in self._indexes.values()))
+        taken = self._rows.nbytes + self._flags.nbytes + self._table.nbytes + self.labels.nbytes
+        for index in self._indexes.values():
+            taken += index.nbytes
+        return int(taken)
 
     def index(self, columns: tuple[int, ...]) -> Index:
         """Return the index over some columns; it is made when first asked for."""
@@ -229,21 +232,22 @@ class StoredRelation:
         return found
 
     def _enter(self, batch: Ints, mode: int, offers: Ints | None = None) -> Ints:
-        self.reserve(len(batch))
-        state = np.zeros(1, np.int64)
-        out = np.empty(len(batch), np.int64)
+        many = len(batch)
+        self.reserve(many)
+        state, out = self._reached, np.empty(many, np.int64)
+        state[0] = 0
         offered = _NONE if offers is None else offers
         made = rowset.enter_rows(batch, self.width, self.arrays, mode, offered, self.labels, out, state)
         numbering = mode == rowset.NUMBER
-        while state[0] < len(batch):
+        while state[0] < many:
             self._widen()
-            rest = out if numbering else np.empty(len(batch), np.int64)
+            rest = out if numbering else np.empty(many, np.int64)
             more = rowset.enter_rows(batch, self.width, self.arrays, mode, offered, self.labels, rest, state)
             out = out if numbering else np.concatenate([out[:made], rest[:more]])
             made += more
         if numbering:
             return out
-        return out[:made] if 2 * made > len(out) else out[:made].copy()  # notes are kept until the epoch ends
+        return out[:made] if 2 * made > many else out[:made].copy()  # notes are kept until the epoch ends
 
     def revive(self, numbers: Ints) -> Ints:
         """Make rows alive by number; return those that were not."""
@@ -332,8 +336,9 @@ class StoredRelation:
     def note_all(self, changes: Sequence[Ints]) -> None:
         """Remember rows, each once: those that someone made alive, let die, or gave another label while they lived."""
         first = not self._changed
-        for numbers in changes:
-            self.note_changes(numbers)
+        self._changed += [numbers for numbers in changes if len(numbers)]
+        self._together = None
+        self._selected = []
         if first:
             self._selected = [_NONE, *changes]
 

@@ -160,7 +160,7 @@ class Elastic:
 
     def _size(self) -> Size:
         appeared = vanished = 0
-        for name in self._stratum.plan.inputs():
+        for name in self._stratum.inputs:
             relation = self._stratum.relation(name)
             came, went = relation.pending()
             appeared += len(came) + (len(relation.relabelled()) if relation.dying else 0)
@@ -170,7 +170,7 @@ class Elastic:
     def _guess(self, arm: _Arm, size: Size) -> float | None:
         """Return what deletions of a size may cost of which nothing is known; None if that is to be tried."""
         vanished = rows = 0
-        for name in self._stratum.plan.inputs():
+        for name in self._stratum.inputs:
             relation = self._stratum.relation(name)
             went = len(relation.pending()[1])
             if went and not relation.dying:

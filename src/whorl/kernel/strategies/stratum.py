@@ -85,7 +85,7 @@ class Stratum:
         self.exchange: Exchange | None = None  # where rows of the stratum travel between partitions
         self.names = (*plan.relations, *plan.imports)
         self._inside = frozenset(self.names)
-        self._inputs = plan.inputs()
+        self.inputs = plan.inputs()
         self._schemas = schemas
         self._pipelines: dict[tuple[int, int, bool, tuple[str, ...]], Pipeline] = {}
         self._premises: dict[int, list[tuple[int, str]]] = {}
@@ -242,7 +242,7 @@ class Stratum:
         """Whether anything that the stratum reads has changed in this epoch, in whatever partition if they exchange."""
         if self.exchange is not None:
             return bool(self.exchange.agreed & CHANGED)
-        return any(self.relation(name).has_changed() for name in self._inputs)
+        return any(self.relation(name).has_changed() for name in self.inputs)
 
     def batches(self, name: str, numbers: Ints, *, trace: bool) -> Iterator[Ints]:
         """Yield rows by number, some at a time, with ``trace`` followed by their numbers."""
