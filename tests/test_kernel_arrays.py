@@ -480,7 +480,7 @@ def test_without_the_jit() -> None:
     assert run.returncode == 0, run.stdout
 
 
-@pytest.mark.parametrize("scale", [1, 1 << 40], ids=["direct", "hashed"])
+@pytest.mark.parametrize("scale", [1, 1_500, 1 << 40], ids=["direct", "direct in a large table", "hashed"])
 def test_keys_of_few_and_of_many_rows_are_found_in_the_order_of_rows(scale: int) -> None:
     many = 40  # the n-th key has n rows; they come one of each key after the other, so that all lists grow together
     rows = [[key * scale, turn] for turn in range(many) for key in range(turn + 1, many + 1)]
@@ -488,7 +488,8 @@ def test_keys_of_few_and_of_many_rows_are_found_in_the_order_of_rows(scale: int)
     index = relation.index((0,))
     for low in range(0, len(rows), 7):
         relation.add(np.array(rows[low : low + 7], np.int64))
-        assert bool(index.arrays()[3][index_arrays.DIRECT]) == (scale == 1)  # type: ignore[index]
+        assert bool(index.arrays()[3][index_arrays.DIRECT]) == (scale < 1 << 40)  # type: ignore[index]
+    assert (len(index.arrays()[0]) > index_arrays.FAR) == (scale == 1_500)  # type: ignore[arg-type]
     relation.retire(np.arange(0, len(rows), 3))
     keys = np.arange(many + 2).reshape(-1, 1) * scale
     expected = [row for (key,) in keys.tolist() for number, row in enumerate(rows) if row[0] == key and number % 3]

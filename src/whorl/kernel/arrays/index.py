@@ -204,7 +204,8 @@ def largest_key(relation, index):  # type: ignore[no-untyped-def]
 def find_entries(left, low, high, keys, index, relation, found):  # type: ignore[no-untyped-def]
     """Put the place of each line's key in the table into ``found``; there is a free entry if no row holds it, or none.
 
-    Keys of one column, the common case, have their own loops without calls.
+    Keys of one column, the common case, have their own loops without calls. Places that are keys are not asked for:
+    who goes through them does that.
     """
     table, _before, arena, meta, columns = index
     rows, _flags, _table, relation_meta = relation
@@ -379,6 +380,8 @@ def test_keys(left, keys, index, relation, need, out):  # type: ignore[no-untype
     for low in range(0, left.shape[0], BLOCK):
         high = min(left.shape[0], low + BLOCK)
         find_entries(left, low, high, keys, index, relation, found)
+        for at in range(high - low if table.shape[0] > FAR else 0):
+            prefetch(table, max(found[at], 0) * 2)
         for line in range(low, high):
             place = found[line - low]
             length = np.int64(table[place, LENGTH]) if place >= 0 else 0
