@@ -499,6 +499,19 @@ def test_keys_of_few_and_of_many_rows_are_found_in_the_order_of_rows(scale: int)
     assert out.tolist() == [any(row[0] == key for row in expected) for (key,) in keys.tolist()]
 
 
+def test_many_keys_far_apart_are_found() -> None:
+    keys = np.arange(24_000) << 33
+    relation = StoredRelation("r", [Type.INTEGER, Type.INTEGER])
+    for turn, some in enumerate((keys, *[keys[::500]] * 5)):  # some have more rows than a chain holds
+        relation.add(np.column_stack((some, np.full(len(some), turn))))
+    index = relation.index((0,))
+    assert len(index.arrays()[0]) > index_arrays.FAR  # type: ignore[arg-type]
+    assert not index.arrays()[3][index_arrays.DIRECT]  # type: ignore[index]
+    left = np.ascontiguousarray(keys[::250].reshape(-1, 1))
+    expected = [[key, turn] for key in keys[::250].tolist() for turn in range(6 if key % (500 << 33) == 0 else 1)]
+    assert _probe(relation, left, np.array([0]), (0,), np.array([0, -3])) == expected
+
+
 def test_there_is_room_for_one_more_row_of_a_long_list() -> None:
     relation = StoredRelation("r", [Type.INTEGER, Type.INTEGER])
     index = relation.index((0,))

@@ -177,6 +177,17 @@ def test_the_oldest_fact_goes_first_after_a_refused_epoch_brought_it_again() -> 
     assert host.rows("r") == {(5, 6), (8, 9)}
 
 
+def test_facts_of_a_refused_epoch_do_not_stand_in_line() -> None:
+    text = "STREAM e(Ts: Timestamp, X: Integer, Y: Integer) WINDOW(COUNT 2).\nr(X, Y) :- e(_, X, Y).\n"
+    source = Source("counted", text + "r(X, Z) :- r(X, Y), e(_, Y, Z).\nquery r(X, Y).\n")
+    host = InProcess(lambda types: compile_program(source, data_types=types), Limits(tuples=2))
+    with pytest.raises(UserError, match="E507"):
+        host.commit(Epoch(1, (Change("e", (0, 1, 2), 1), Change("e", (0, 2, 3), 1)), None))
+    host.commit(Epoch(1, (Change("e", (0, 8, 9), 1), Change("e", (0, 2, 3), 1)), None))  # the second is as it was there
+    host.commit(Epoch(2, (Change("e", (0, 5, 6), 1),), None))
+    assert host.rows("r") == {(2, 3), (5, 6)}
+
+
 @settings(max_examples=60)
 @given(case=cases(WINDOWED), tuples=st.integers(1, 12), strategy=st.sampled_from(KERNEL))
 def test_a_refused_epoch_leaves_no_trace(case: Case, tuples: int, strategy: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Sequence
+from dataclasses import astuple, fields
 
 import numpy as np
 import pytest
@@ -176,6 +177,16 @@ def test_reports_add_up() -> None:
     assert one.work is not None and three.work is not None
     assert three.work.derivations == one.work.derivations
     assert three.work.rounds <= one.work.rounds
+
+
+@pytest.mark.parametrize("kind", [Work, InputCounts])
+def test_every_count_adds_up(kind: type[Work] | type[InputCounts]) -> None:
+    names = [field.name for field in fields(kind)]
+    total, other = kind(*range(len(names))), kind(*range(10, 10 + len(names)))
+    total.add(other)  # type: ignore[arg-type]
+    assert astuple(total) == tuple(10 + 2 * at for at in range(len(names)))
+    if isinstance(other, Work):
+        assert other.copy() == other
 
 
 def test_seconds_of_partitions_side_by_side() -> None:

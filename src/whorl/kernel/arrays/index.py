@@ -126,7 +126,7 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
             if place < 0 or place >= size:
                 break
             ahead = places[min(line + NEAR, end - 1) - start]
-            if 0 <= ahead < size and table[ahead, LENGTH] >= CHAIN:
+            if 0 <= ahead < size and table[ahead, LENGTH] > CHAIN:
                 prefetch(arena, np.int64(table[ahead, LAST]) + np.int64(table[ahead, LENGTH]))
         else:
             while table[place, LENGTH] != 0 and not same_stored(

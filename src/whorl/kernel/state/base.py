@@ -253,12 +253,18 @@ class BaseFacts:
             self._alive += fresh
             arrivals = range(self._arrivals - len(numbers) + 1, self._arrivals + 1)
             self._line.extend(zip(arrivals, numbers.tolist(), strict=True))
+            self._undo.append(partial(self._leave_line, len(numbers)))
         if times is None or self._lasts is None or not len(numbers):
             return
         if (times == NEVER).any():
             self._untimed.append(numbers)
         else:
             self._wait(touched)
+
+    def _leave_line(self, many: int) -> None:
+        """Take the facts out of line that were the last to get into it."""
+        for _ in range(many):
+            self._line.pop()
 
     def _stamp(self, numbers: Ints, time: int) -> None:
         """Give facts that have none a time, and let them wait for their end."""
