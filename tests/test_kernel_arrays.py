@@ -456,8 +456,8 @@ def test_keys_become_places_of_their_own_again_when_rows_are_many() -> None:
     for high in (10, 1_000, 90_000):  # keys far apart, hashed; then close enough
         relation.add(_batch(rows[low:high], 2))
         index = relation.index((0,))
-        arrays = index.arrays()
-        assert bool(arrays[3][index_arrays.DIRECT]) == (high == 90_000)  # type: ignore[index]
+        index.arrays()
+        assert index.direct == (high == 90_000)
         keys = _batch([(key, 0) for key, _at in rows[:high:97]], 2)
         found = _probe(relation, keys, np.array([0]), (0,), np.array([-2, -3]))
         wanted = {int(key) for key in keys[:, 0]}
@@ -488,8 +488,9 @@ def test_keys_of_few_and_of_many_rows_are_found_in_the_order_of_rows(scale: int)
     index = relation.index((0,))
     for low in range(0, len(rows), 7):
         relation.add(np.array(rows[low : low + 7], np.int64))
-        assert bool(index.arrays()[3][index_arrays.DIRECT]) == (scale < 1 << 40)  # type: ignore[index]
-    assert (len(index.arrays()[0]) > index_arrays.FAR) == (scale == 1_500)  # type: ignore[arg-type]
+        index.arrays()
+        assert index.direct == (scale < 1 << 40)
+    assert (index.places > index_arrays.FAR) == (scale == 1_500)
     relation.retire(np.arange(0, len(rows), 3))
     keys = np.arange(many + 2).reshape(-1, 1) * scale
     expected = [row for (key,) in keys.tolist() for number, row in enumerate(rows) if row[0] == key and number % 3]
@@ -502,11 +503,12 @@ def test_keys_of_few_and_of_many_rows_are_found_in_the_order_of_rows(scale: int)
 def test_many_keys_far_apart_are_found() -> None:
     keys = np.arange(24_000) << 33
     relation = StoredRelation("r", [Type.INTEGER, Type.INTEGER])
-    for turn, some in enumerate((keys, *[keys[::500]] * 5)):  # some have more rows than a chain holds
+    for turn, some in enumerate((keys, *[keys[::500]] * 5)):  # some have more rows than a vector holds at first
         relation.add(np.column_stack((some, np.full(len(some), turn))))
     index = relation.index((0,))
-    assert len(index.arrays()[0]) > index_arrays.FAR  # type: ignore[arg-type]
-    assert not index.arrays()[3][index_arrays.DIRECT]  # type: ignore[index]
+    index.arrays()
+    assert index.places > index_arrays.FAR
+    assert not index.direct
     left = np.ascontiguousarray(keys[::250].reshape(-1, 1))
     expected = [[key, turn] for key in keys[::250].tolist() for turn in range(6 if key % (500 << 33) == 0 else 1)]
     assert _probe(relation, left, np.array([0]), (0,), np.array([0, -3])) == expected

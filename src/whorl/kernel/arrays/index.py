@@ -1,9 +1,9 @@
 """An index: the key columns of a relation to the numbers of the rows that hold them.
 
-An index is the tuple (table, before, arena, meta, columns). An entry of `table` says how many rows hold a key, none if
-it is free. Up to four are a chain: the entry has the last of them, and `before` leads from a row to the one before it.
-More are a vector in `arena`, with room for a power of 2, and the entry has its start; one that is full moves to the end
-of the arena with twice the room. So a row enters with a look at one place, unless its key has many.
+An index is the tuple (table, arena, meta, columns). An entry of `table` says how many rows hold a key, none if it is
+free. If one does, the entry has its number; more are a vector in `arena`, with room for a power of 2, and the entry has
+its start. A vector that is full moves to the end of the arena with twice the room. So a row enters with a look at one
+place, or at two.
 
 While a key is one column of small numbers, `meta` says direct, and the key itself is the place in the table; else its
 hash tells where to look first. Rows that died stay; probing looks at their flags.
@@ -17,14 +17,14 @@ from numba import types
 from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, part, prefetch
 from whorl.kernel.arrays.rowset import NARROW, RELATION, cell, find_rows, mix, read_column
 
-LAST, LENGTH = 0, 1  # places in an entry: the last row of a chain or the start of a vector, and how many rows there are
+FIRST, LENGTH = 0, 1  # places in an entry: the only row or the start of a vector, and how many rows there are
 KEYS, USED, BITS, DIRECT = 0, 1, 2, 3  # places in `meta`: keys, arena taken, bits of the table, direct or not
 ENTRIES = types.Array(types.int32, 2, "C")
-INDEX = types.Tuple((ENTRIES, INT32S, INT32S, INTS, INTS))  # type: ignore[no-untyped-call]
+INDEX = types.Tuple((ENTRIES, INT32S, INTS, INTS))  # type: ignore[no-untyped-call]
 ROW_NUMBER = -1  # in `wants`: the number of the row itself
 BLOCK = 256
 NOWHERE = -1
-CHAIN = 4  # rows of a key that are a chain, at the most; a power of 2
+LEAST = 4  # rows that a vector has room for, at least; a power of 2
 AHEAD, NEAR = 48, 16  # how many rows ahead entries are asked for, and what they lead to
 FAR = 32768  # more entries than this do not stay in the near caches
 
@@ -71,8 +71,8 @@ def same_line(batch, line, keys, rows, row, columns, narrow):  # type: ignore[no
 @inlined
 def one_of(table, place, arena):  # type: ignore[no-untyped-def]
     """Return a row that holds the key of an entry."""
-    last = np.int64(table[place, LAST])
-    return last if table[place, LENGTH] <= CHAIN else np.int64(arena[last])
+    first = np.int64(table[place, FIRST])
+    return first if table[place, LENGTH] == 1 else np.int64(arena[first])
 
 
 @part
@@ -81,7 +81,7 @@ def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-unty
 
     Of places that are keys, only the first few are asked for: the others are in turn while rows enter.
     """
-    table, _before, _arena, meta, columns = index
+    table, _arena, meta, columns = index
     if meta[DIRECT] != 0:
         column = columns[0]
         word = column >> 1 if narrow else column
@@ -97,15 +97,15 @@ def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-unty
         places[line - low] = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
         prefetch(table, places[line - low] * 2)
     for at in range(high - low):
-        if 0 < table[places[at], LENGTH] <= CHAIN:
-            prefetch(rows, np.int64(table[places[at], LAST]) * rows.shape[1])
+        if table[places[at], LENGTH] == 1:
+            prefetch(rows, np.int64(table[places[at], FIRST]) * rows.shape[1])
 
 
 @kernel(INT(RELATION, INT, INT, INDEX))
 def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
     """Enter rows ``low`` to ``high``; return the first that found no room, ``high`` if all did."""
     rows, _flags, _table, relation_meta = relation
-    table, before, arena, meta, columns = index
+    table, arena, meta, columns = index
     narrow = relation_meta[NARROW] != 0
     size = table.shape[0]
     direct = meta[DIRECT] != 0
@@ -126,8 +126,8 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
             if place < 0 or place >= size:
                 break
             ahead = places[min(line + NEAR, end - 1) - start]
-            if 0 <= ahead < size and table[ahead, LENGTH] > CHAIN:
-                prefetch(arena, np.int64(table[ahead, LAST]) + np.int64(table[ahead, LENGTH]))
+            if 0 <= ahead < size and table[ahead, LENGTH] > 1:
+                prefetch(arena, np.int64(table[ahead, FIRST]) + np.int64(table[ahead, LENGTH]))
         else:
             while table[place, LENGTH] != 0 and not same_stored(
                 rows, line, one_of(table, place, arena), columns, narrow
@@ -136,25 +136,20 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
         length = np.int64(table[place, LENGTH])
         if keys == most and length == 0:
             break
-        if length < CHAIN:
-            keys += length == 0
-            before[line] = table[place, LAST]
-            table[place, LAST] = line
+        if length == 0:
+            keys += 1
+            table[place, FIRST] = line
         else:
-            first = np.int64(table[place, LAST])
-            if length & (length - 1) == 0:
-                if used + 2 * length > arena.size:
+            first = np.int64(table[place, FIRST])
+            if length == 1 or (length >= LEAST and length & (length - 1) == 0):
+                if used + max(2 * length, LEAST) > arena.size:
                     break
-                if length == CHAIN:
-                    for at in range(CHAIN - 1, -1, -1):
-                        arena[used + at] = first
-                        first = np.int64(before[first])
-                else:
-                    for at in range(length):
-                        arena[used + at] = arena[first + at]
+                arena[used] = first
+                for at in range(length if length > 1 else 0):
+                    arena[used + at] = arena[first + at]
                 first = used
-                table[place, LAST] = used
-                used += 2 * length
+                table[place, FIRST] = used
+                used += max(2 * length, LEAST)
             arena[first + length] = line
         table[place, LENGTH] = length + 1
         line += 1
@@ -167,7 +162,7 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
 def place_keys(relation, entries, index):  # type: ignore[no-untyped-def]
     """Enter the entries of another table into that of an index, which must be free and large enough."""
     rows, _flags, _table, relation_meta = relation
-    table, _before, arena, meta, columns = index
+    table, arena, meta, columns = index
     narrow = relation_meta[NARROW] != 0
     mask = table.shape[0] - 1
     shift = np.uint64(64 - meta[BITS])
@@ -180,7 +175,7 @@ def place_keys(relation, entries, index):  # type: ignore[no-untyped-def]
                 place = np.int64(hash_stored(rows, row, columns, narrow) >> shift)
                 while table[place, LENGTH] != 0:
                     place = (place + 1) & mask
-            table[place, LAST] = entries[at, LAST]
+            table[place, FIRST] = entries[at, FIRST]
             table[place, LENGTH] = entries[at, LENGTH]
 
 
@@ -188,7 +183,7 @@ def place_keys(relation, entries, index):  # type: ignore[no-untyped-def]
 def largest_key(relation, index):  # type: ignore[no-untyped-def]
     """Return the largest key of an index by one column, -1 if one is negative."""
     rows, _flags, _table, relation_meta = relation
-    table, _before, arena, _meta, columns = index
+    table, arena, _meta, columns = index
     narrow = relation_meta[NARROW] != 0
     largest = np.int64(0)
     for place in range(table.shape[0]):
@@ -207,7 +202,7 @@ def find_entries(left, low, high, keys, index, relation, found):  # type: ignore
     Keys of one column, the common case, have their own loops without calls. Places that are keys are not asked for:
     who goes through them does that.
     """
-    table, _before, arena, meta, columns = index
+    table, arena, meta, columns = index
     rows, _flags, _table, relation_meta = relation
     narrow = relation_meta[NARROW] != 0
     size = table.shape[0]
@@ -247,15 +242,6 @@ def find_entries(left, low, high, keys, index, relation, found):  # type: ignore
 
 
 @inlined
-def follow_chain(table, place, before, chain):  # type: ignore[no-untyped-def]
-    """Put the rows of a chain into ``chain``, the first one first."""
-    row = np.int64(table[place, LAST])
-    for at in range(np.int64(table[place, LENGTH]) - 1, -1, -1):
-        chain[at] = row
-        row = np.int64(before[row])
-
-
-@inlined
 def fill(left, lines, numbers, made, relation, wants, out):  # type: ignore[no-untyped-def]
     """Write the output lines of matched pairs, column by column."""
     rows, _flags, _table, meta = relation
@@ -277,7 +263,7 @@ def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[n
 
     `state` is as for `probe`. Return the number of pairs.
     """
-    table, before, arena, _meta, _columns = index
+    table, arena, _meta, _columns = index
     flags = relation[1]
     need = state[2]
     line = state[0]
@@ -286,7 +272,6 @@ def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[n
     room = lines.size
     far = table.shape[0] > FAR
     found = np.empty(BLOCK, np.int64)
-    chain = np.empty(CHAIN, np.int64)
     made = 0
     while line < many and made < room:
         low = line
@@ -300,31 +285,20 @@ def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[n
                     prefetch(table, max(found[line + AHEAD - low], 0) * 2)
                 place = found[min(line + NEAR, high - 1) - low]
                 if place >= 0:
-                    if table[place, LENGTH] <= CHAIN:
-                        prefetch(flags, np.int64(table[place, LAST]))
-                        prefetch(before, np.int64(table[place, LAST]))
+                    if table[place, LENGTH] == 1:
+                        prefetch(flags, np.int64(table[place, FIRST]))
                     else:
-                        prefetch(arena, np.int64(table[place, LAST]))
+                        prefetch(arena, np.int64(table[place, FIRST]))
             place = found[line - low]
             length = np.int64(table[place, LENGTH]) if place >= 0 else 0
-            if length > CHAIN:
-                start = np.int64(table[place, LAST])
-                while offset < length and made < room:
-                    row = np.int64(arena[start + offset])
-                    offset += 1
-                    if flags[row] & need:
-                        lines[made] = line
-                        numbers[made] = row
-                        made += 1
-            elif length > 0:
-                follow_chain(table, place, before, chain)
-                while offset < length and made < room:
-                    row = chain[offset]
-                    offset += 1
-                    if flags[row] & need:
-                        lines[made] = line
-                        numbers[made] = row
-                        made += 1
+            first = np.int64(table[place, FIRST]) if length > 0 else 0
+            while offset < length and made < room:
+                row = np.int64(arena[first + offset]) if length > 1 else first
+                offset += 1
+                if flags[row] & need:
+                    lines[made] = line
+                    numbers[made] = row
+                    made += 1
             if offset < length:
                 break
             offset = 0
@@ -373,10 +347,9 @@ def probe_rows(left, keys, relation, wants, out, need):  # type: ignore[no-untyp
 @kernel(types.void(ROWS, INTS, INDEX, RELATION, INT, BYTES))
 def test_keys(left, keys, index, relation, need, out):  # type: ignore[no-untyped-def]
     """Set ``out`` to 1 for the lines whose key some row holds that is alive by the mask ``need``."""
-    table, before, arena, _meta, _columns = index
+    table, arena, _meta, _columns = index
     flags = relation[1]
     found = np.empty(BLOCK, np.int64)
-    chain = np.empty(CHAIN, np.int64)
     for low in range(0, left.shape[0], BLOCK):
         high = min(left.shape[0], low + BLOCK)
         find_entries(left, low, high, keys, index, relation, found)
@@ -385,10 +358,8 @@ def test_keys(left, keys, index, relation, need, out):  # type: ignore[no-untype
         for line in range(low, high):
             place = found[line - low]
             length = np.int64(table[place, LENGTH]) if place >= 0 else 0
-            start = np.int64(table[place, LAST]) if length > CHAIN else 0
-            if 0 < length <= CHAIN:
-                follow_chain(table, place, before, chain)
+            first = np.int64(table[place, FIRST]) if length > 0 else 0
             for at in range(length):
-                if flags[np.int64(arena[start + at]) if length > CHAIN else chain[at]] & need:
+                if flags[np.int64(arena[first + at]) if length > 1 else first] & need:
                     out[line] = 1
                     break

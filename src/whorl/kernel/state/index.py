@@ -29,7 +29,6 @@ class Index:
         self.done = 0
         self._meta = np.array([0, 0, _SMALL_BITS, len(self.columns) == 1], np.int64)
         self._table = _entries(1 << _SMALL_BITS)
-        self._before = np.empty(32, np.int32)
         self._arena = np.empty(64, np.int32)
 
     def restart(self) -> None:
@@ -42,24 +41,32 @@ class Index:
         """Return the arrays, up to date with the relation."""
         relation = self._relation
         count = relation.count
-        if len(self._before) < count:
-            self._before.resize(relation.room, refcheck=False)
         while self.done < count:
             self.done = index_arrays.append_rows(relation.arrays, self.done, count, self._tuple())
             if self.done < count:
                 self._grow()
         return self._tuple()
 
+    @property
+    def direct(self) -> bool:
+        """Whether keys are places of the table themselves."""
+        return bool(self._meta[index_arrays.DIRECT])
+
+    @property
+    def places(self) -> int:
+        """How many keys the table has places for, free ones included."""
+        return len(self._table)
+
     def _tuple(self) -> tuple[object, ...]:
-        return (self._table, self._before, self._arena, self._meta, self.columns)
+        return (self._table, self._arena, self._meta, self.columns)
 
     def _grow(self) -> None:
         """Make room for the next row: in the table, or else in the arena, and again if that was not enough."""
         keys, _used, bits = (int(value) for value in self._meta[:3])
-        if self._meta[index_arrays.DIRECT]:
+        if self.direct:
             grown = self._grow_direct(keys)
         else:
-            grown = keys == 7 * len(self._table) // 10
+            grown = keys == 7 * self.places // 10
             if grown and not self._return_to_direct():
                 self._place_keys(1 << (bits + 1))
         if not grown:
@@ -71,10 +78,10 @@ class Index:
         Return whether there was need.
         """
         key = int(self._relation.read(np.array([self.done]))[0, self.columns[0]])
-        if 0 <= key < len(self._table):
+        if 0 <= key < self.places:
             return False
         if self._dense(key):
-            table = _entries(max(2 * len(self._table), 1 << key.bit_length()))
+            table = _entries(max(2 * self.places, 1 << key.bit_length()))
             table[: len(self._table)] = self._table
             self._table = table
         else:
@@ -106,7 +113,7 @@ class Index:
     @property
     def nbytes(self) -> int:
         """The memory it takes."""
-        return int(self._table.nbytes + self._before.nbytes + self._arena.nbytes)
+        return int(self._table.nbytes + self._arena.nbytes)
 
 
 def _entries(many: int) -> npt.NDArray[np.int32]:
