@@ -18,7 +18,7 @@ from whorl.kernel.arrays import facts as fact_arrays
 from whorl.kernel.arrays.facts import NEVER
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.queue import DeathQueue
-from whorl.kernel.state.relation import Ints, Mask, StoredRelation
+from whorl.kernel.state.relation import Ints, Mask, StoredRelation, with_room
 from whorl.model.report import InputCounts
 from whorl.model.values import Row
 
@@ -81,8 +81,9 @@ class BaseFacts:
 
     def clear(self) -> None:
         """Forget all facts."""
+        self._known = 0  # rows of which something is known
         self._present = np.zeros(32, np.bool_)
-        self._times = np.full(32, NEVER, np.int64)
+        self._times = np.zeros(32, np.int64)
         self._arrived = np.zeros(32, np.int64)
         self._by_key: dict[tuple[int, ...], int] = {}
         self._arrivals = 0
@@ -96,12 +97,12 @@ class BaseFacts:
 
     def time_of(self, number: int) -> int | None:
         """Return the time of a fact, None if it has none."""
-        time = int(self._times[number]) if number < len(self._times) else NEVER
+        time = int(self._times[number]) if number < self._known else NEVER
         return None if time == NEVER else time
 
     def is_present(self, number: int) -> bool:
         """Whether a fact has arrived and not gone; views may see it only later."""
-        return number < len(self._present) and bool(self._present[number])
+        return number < self._known and bool(self._present[number])
 
     @property
     def relation(self) -> Relation:
@@ -376,10 +377,12 @@ class BaseFacts:
         return deaths
 
     def _reserve(self) -> None:
-        if self.stored.count > len(self._present):
-            size = max(self.stored.count, 2 * len(self._present))
-            times = np.full(size, NEVER, np.int64)
-            times[: len(self._times)] = self._times
-            self._times = times
-            self._present.resize(size, refcheck=False)
-            self._arrived.resize(size, refcheck=False)
+        """Make room for what is known of the rows stored by now."""
+        count, known = self.stored.count, self._known
+        if count > len(self._present):
+            spare = self.stored.room - known
+            self._present = with_room(self._present[:known], spare)
+            self._times = with_room(self._times[:known], spare)
+            self._arrived = with_room(self._arrived[:known], spare)
+        self._times[known:count] = NEVER
+        self._known = count

@@ -70,7 +70,9 @@ class Index:
             if grown and not self._return_to_direct():
                 self._place_keys(1 << (bits + 1))
         if not grown:
-            self._arena.resize(len(self._arena) + max(len(self._arena) // 2, 64), refcheck=False)
+            arena = np.empty(max(2 * len(self._arena), self._relation.count), np.int32)
+            arena[: len(self._arena)] = self._arena
+            self._arena = arena
 
     def _grow_direct(self, keys: int) -> bool:
         """Make room for the key of the next row, or go over to hashing if keys are large for their number.

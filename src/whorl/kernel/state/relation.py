@@ -325,7 +325,7 @@ class StoredRelation:
         while count + spare > ROOM * (1 << bits):
             bits += 1
         self._narrow = stored.narrow
-        self._rows, self._flags = _with_room(stored.rows, spare), _with_room(stored.flags, spare)
+        self._rows, self._flags = with_room(stored.rows, spare), with_room(stored.flags, spare)
         self._table = np.zeros(1 << bits, np.int64)
         self._meta[:] = 0
         self._meta[rowset.COUNT], self._meta[rowset.BITS] = count, bits
@@ -334,7 +334,7 @@ class StoredRelation:
         self._labelled = labelled or stored.labels is not None
         if self._labelled:
             labels = np.zeros(count, np.int64) if stored.labels is None else stored.labels
-            self.labels = _with_room(labels, spare)
+            self.labels = with_room(labels, spare)
         self.arrays = (self._rows, self._flags, self._table, self._meta)
         rowset.rehash(self.arrays)
 
@@ -363,17 +363,21 @@ class StoredRelation:
         """Make room for so many rows more."""
         needed = self.count + more
         if needed > len(self._flags):
-            size = max(needed, len(self._flags) + len(self._flags) // 2)
-            self._rows.resize((size, self._rows.shape[1]), refcheck=False)
-            self._flags.resize(size, refcheck=False)
-            if self._labelled:
-                self.labels.resize(size, refcheck=False)
-            self.arrays = (self._rows, self._flags, self._table, self._meta)
+            self._lengthen(2 * needed)
         bits = int(self._meta[rowset.BITS])
         if needed > ROOM * (1 << bits):
             while needed > ROOM * (1 << bits):
                 bits += 2 if bits < 18 else 1
             self._grow_table(bits)
+
+    def _lengthen(self, size: int) -> None:
+        """Make room for so many rows. What is not in use is not touched, so it takes no memory yet."""
+        count, self.arrays = self.count, ()  # type: ignore[assignment]
+        self._rows = with_room(self._rows[:count], size - count)
+        self._flags = with_room(self._flags[:count], size - count)
+        if self._labelled:
+            self.labels = with_room(self.labels[:count], size - count)
+        self.arrays = (self._rows, self._flags, self._table, self._meta)
 
     def _grow_table(self, bits: int) -> None:
         """Make the table larger where it is, so that it is never held twice."""
@@ -402,7 +406,7 @@ class StoredRelation:
 _NONE = np.empty(0, np.int64)
 
 
-def _with_room(array: npt.NDArray[Any], spare: int) -> npt.NDArray[Any]:
+def with_room(array: npt.NDArray[Any], spare: int) -> npt.NDArray[Any]:
     """Return a copy with room behind it, of zeros."""
     out = np.zeros((len(array) + spare, *array.shape[1:]), array.dtype)
     out[: len(array)] = array
