@@ -18,6 +18,7 @@ from whorl.kernel.arrays import index as index_arrays
 from whorl.kernel.arrays import labels as label_arrays
 from whorl.kernel.arrays import rowset
 from whorl.kernel.arrays.rowset import NEW, OLD
+from whorl.kernel.state.queue import DeathQueue
 from whorl.kernel.state.relation import StoredRelation
 from whorl.model.types import Type
 
@@ -524,3 +525,37 @@ def test_there_is_room_for_one_more_row_of_a_long_list() -> None:
             index.arrays()
     found = _probe(relation, np.array([[0], [100]]), np.array([0]), (0,), np.array([0, -3]))
     assert found == [[0, at] for at in range(2000)] + [[100, 0]]
+
+
+@pytest.mark.parametrize(("kept", "labelled"), [(700, True), (40, False), (0, True)])
+def test_rows_that_are_dropped_leave_the_others_as_they_were(kept: int, labelled: bool) -> None:
+    relation, rng = _stored(3), np.random.default_rng(kept)
+    if labelled:
+        relation.keep_labels()
+    rows = [(at % 7, at, at % 11) for at in range(2_000)]
+    relation.add(_batch(rows, 3))
+    relation.settle()
+    stay = np.sort(rng.choice(len(rows), kept, replace=False))
+    gone = np.setdiff1d(np.arange(len(rows)), stay)
+    if labelled:
+        relation.labels[: len(rows)] = np.arange(len(rows)) * 3
+    relation.index((0,)).arrays()
+    relation.retire(gone)
+    relation.settle()
+    moved = relation.drop(~relation.is_alive(slice(relation.count)))
+    assert moved[stay].tolist() == list(range(kept))
+    assert (moved[gone] == -1).all()
+    assert relation.count == relation.living == kept
+    assert relation.read(np.arange(kept)).tolist() == [list(rows[at]) for at in stay]
+    assert relation.find(_batch(rows, 3)).tolist() == moved.tolist()
+    assert not labelled or relation.labels[:kept].tolist() == (stay * 3).tolist()
+    keys = np.arange(7).reshape(-1, 1)
+    expected = [list(rows[at]) for key in range(7) for at in stay if rows[at][0] == key]
+    assert _probe(relation, keys, np.array([0]), (0,), np.array([0, -3, -4])) == expected
+    queue = DeathQueue()
+    queue.wait(np.arange(len(rows)), np.arange(len(rows)) // 500)
+    queue.renumbered(moved)
+    for time in range(4):
+        assert queue.due(time).tolist() == [number for number, at in enumerate(stay) if at // 500 == time]
+    again = relation.add(_batch(rows[:50], 3))  # there is room, and what was dropped comes as new
+    assert len(again) == int(np.count_nonzero(gone < 50))

@@ -168,9 +168,9 @@ class Partition:
                 wasted = facts.wasted()
                 if wasted is None:
                     continue
-                facts.drop(wasted)
+                moved = facts.drop(wasted)
             elif relation.count - relation.living > max(relation.living, SPARE):
-                relation.drop(~relation.is_alive(np.arange(relation.count)))
+                moved = relation.drop(~relation.is_alive(slice(relation.count)))
             else:
                 continue
             for at, (stratum, strategy) in enumerate(zip(self.plan.strata, self.strategies, strict=True)):
@@ -178,7 +178,7 @@ class Partition:
                     self.exchanges[at].resume()  # between epochs everything alive has been sent
                 if name in stratum.relations or name in stratum.inputs():
                     if isinstance(strategy, Renumbered):
-                        strategy.renumbered()
+                        strategy.renumbered(name, moved)
                     else:
                         strategy.reset()
                         self.stale.add(at)

@@ -350,6 +350,34 @@ def widen_rows(rows, wide, count):  # type: ignore[no-untyped-def]
             wide[line, column] = cell(rows, line, column, True)  # noqa: FBT003 - a kernel has no keywords
 
 
+@kernel(types.void(BOOLS, RELATION, INTS, INTS))
+def drop_rows(keep, relation, labels, moved):  # type: ignore[no-untyped-def]
+    """Move the rows to keep down over the others; put the new number of each row into ``moved``, -1 if it is gone."""
+    rows, flags, _table, meta = relation
+    labelled = labels.size != 0
+    kept = 0
+    for row in range(keep.size):  # all are moved, and the next one overwrites those that are not to be kept
+        for at in range(rows.shape[1]):
+            rows[kept, at] = rows[row, at]
+        flags[kept] = flags[row]
+        if labelled:
+            labels[kept] = labels[row]
+        moved[row] = kept if keep[row] else -1
+        kept += keep[row]
+    meta[COUNT] = kept
+
+
+@kernel(INT(INTS, INTS))
+def renumber(numbers, moved):  # type: ignore[no-untyped-def]
+    """Replace rows by their new numbers, without those that are gone; return how many are left."""
+    left = 0
+    for at in range(numbers.size):
+        number = moved[numbers[at]]
+        numbers[left] = number
+        left += number >= 0
+    return left
+
+
 @kernel(INT(INTS, RELATION, INTS))
 def revive(numbers, relation, fresh):  # type: ignore[no-untyped-def]
     """Set the NEW bit of rows; put those that did not have it into ``fresh``; return how many."""

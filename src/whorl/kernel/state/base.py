@@ -15,6 +15,7 @@ import numpy as np
 
 from whorl.analysis.program import Relation
 from whorl.kernel.arrays import facts as fact_arrays
+from whorl.kernel.arrays import rowset
 from whorl.kernel.arrays.facts import NEVER
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.queue import DeathQueue
@@ -158,15 +159,24 @@ class BaseFacts:
             return None
         self._reserve()
         count = self.stored.count
-        wasted: Mask = ~(self._present[:count] | self.stored.is_alive(np.arange(count)))
+        wasted: Mask = ~(self._present[:count] | self.stored.is_alive(slice(count)))
         return wasted if 2 * int(wasted.sum()) > count else None
 
-    def drop(self, wasted: Mask) -> None:
-        """Forget stored rows that nobody needs; the others get new numbers."""
-        known = self.save()
-        keep = ~wasted
-        self.stored.drop(wasted)
-        self.load(replace(known, present=known.present[keep], times=known.times[keep], arrived=known.arrived[keep]))
+    def drop(self, wasted: Mask) -> Ints:
+        """Forget stored rows that nobody needs; the others get new numbers. Return these, -1 for those forgotten."""
+        moved, keep, before = self.stored.drop(wasted), ~wasted, self._known
+        count = self._known = self.stored.count
+        for known in (self._present, self._times, self._arrived):
+            known[:count] = known[:before][keep]
+        self._present[count:before] = False
+        self._queue.renumbered(moved)
+        self._dirty = [part[: rowset.renumber(part, moved)] for part in self._dirty]
+        self._untimed = [part[: rowset.renumber(part, moved)] for part in self._untimed]
+        by_key = ((key, int(moved[number])) for key, number in self._by_key.items() if number >= 0)
+        self._by_key = {key: number for key, number in by_key if number >= 0}
+        line = ((arrival, int(moved[number])) for arrival, number in self._line)
+        self._line = deque((arrival, number) for arrival, number in line if number >= 0)
+        return moved
 
     def roll_back(self) -> None:
         """Undo what the epoch did, last things first."""

@@ -10,6 +10,7 @@ import heapq
 import numpy as np
 
 from whorl.kernel.arrays import facts as fact_arrays
+from whorl.kernel.arrays import rowset
 from whorl.kernel.state.relation import Ints
 
 _FEW = 64  # times that are told apart without sorting
@@ -43,6 +44,11 @@ class DeathQueue:
                 heapq.heappush(self._times, time)
             waiting.append(grouped[low:high])
             low = high
+
+    def renumbered(self, moved: Ints) -> None:
+        """Take over the new numbers of rows, -1 for those that are gone."""
+        for time, parts in self._waiting.items():
+            self._waiting[time] = [part[: rowset.renumber(part, moved)] for part in parts]
 
     def due(self, now: int) -> Ints:
         """Take out and return the rows queued up to a time, perhaps more than once; some may have been put off."""

@@ -18,6 +18,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 ROOM = 0.7
 _SMALL_BITS = 6
 _FEW, _TINY = 1 << 17, 512  # changes that may be held twice; and a part of them that is not worth a call
+_TOO_LONG = 4  # times the room needed
 _FIRST = 4096  # entries of a table that wait while it grows
 
 
@@ -203,7 +204,7 @@ class StoredRelation:
         """Return the numbers of the rows alive."""
         return np.flatnonzero(self._flags[: self.count] & mask)
 
-    def is_alive(self, numbers: Ints, mask: int = rowset.NEW) -> npt.NDArray[np.bool_]:
+    def is_alive(self, numbers: Ints | slice, mask: int = rowset.NEW) -> npt.NDArray[np.bool_]:
         """Tell which rows are alive."""
         alive: npt.NDArray[np.bool_] = (self._flags[numbers] & mask) != 0
         return alive
@@ -298,16 +299,35 @@ class StoredRelation:
         self._selected = []
         self.lowered = False
 
-    def drop(self, wasted: Mask) -> None:
-        """Forget rows for good; the others get new numbers, in their order, and room for as many more."""
-        kept, keep = self.save(), ~wasted
-        labels = None if kept.labels is None else kept.labels[keep]
-        indexes, self._indexes = self._indexes, {}
-        left = StoredRows(kept.rows[keep], kept.flags[keep], labels, kept.narrow)
-        self.load(left, spare=len(left.flags))
-        self._indexes = indexes
-        for index in indexes.values():
+    def drop(self, wasted: Mask) -> Ints:
+        """Forget rows that are dead; the others get new numbers, in their order. Return these, -1 for those forgotten.
+
+        There is room for as many more then; what is far more than that is given back.
+        """
+        assert not self._changed, "an epoch is under way"
+        moved = np.empty(self.count, np.int64)
+        rowset.drop_rows(~wasted, self.arrays, self.labels, moved)
+        room = 2 * self.count
+        if _TOO_LONG * room < len(self._flags):
+            self._lengthen(room)
+        bits = self._bits_for(room)
+        if bits < int(self._meta[rowset.BITS]):
+            self._table = np.zeros(1 << bits, np.int64)
+            self._meta[rowset.BITS] = bits
+            self.arrays = (self._rows, self._flags, self._table, self._meta)
+        else:
+            self._table.fill(0)
+        rowset.rehash(self.arrays)
+        for index in self._indexes.values():
             index.restart()
+        return moved
+
+    def _bits_for(self, many: int) -> int:
+        """Return how long a table for so many rows must be, as a power of 2."""
+        bits = _SMALL_BITS
+        while many > ROOM * (1 << bits):
+            bits += 1
+        return bits
 
     def save(self) -> StoredRows:
         """Return what there is to remember between two epochs."""
@@ -316,16 +336,14 @@ class StoredRelation:
         labels = self.labels[:count] if self._labelled else None
         return StoredRows(self._rows[:count], self._flags[:count], labels, self._narrow)
 
-    def load(self, stored: StoredRows, spare: int = 0) -> None:
-        """Take over rows, which are copied, and make room for more; the table is built anew, indexes when asked for."""
+    def load(self, stored: StoredRows) -> None:
+        """Take over rows, which are copied; the table is built anew, indexes when asked for."""
         labelled = self._labelled
         self.clear()
         count = len(stored.flags)
-        bits = _SMALL_BITS
-        while count + spare > ROOM * (1 << bits):
-            bits += 1
+        bits = self._bits_for(count)
         self._narrow = stored.narrow
-        self._rows, self._flags = with_room(stored.rows, spare), with_room(stored.flags, spare)
+        self._rows, self._flags = stored.rows.copy(), stored.flags.copy()
         self._table = np.zeros(1 << bits, np.int64)
         self._meta[:] = 0
         self._meta[rowset.COUNT], self._meta[rowset.BITS] = count, bits
@@ -333,8 +351,7 @@ class StoredRelation:
         self.living = int(np.count_nonzero(self._flags & rowset.NEW))
         self._labelled = labelled or stored.labels is not None
         if self._labelled:
-            labels = np.zeros(count, np.int64) if stored.labels is None else stored.labels
-            self.labels = with_room(labels, spare)
+            self.labels = np.zeros(count, np.int64) if stored.labels is None else stored.labels.copy()
         self.arrays = (self._rows, self._flags, self._table, self._meta)
         rowset.rehash(self.arrays)
 
@@ -363,7 +380,7 @@ class StoredRelation:
         """Make room for so many rows more."""
         needed = self.count + more
         if needed > len(self._flags):
-            self._lengthen(2 * needed)
+            self._lengthen(2 * needed + needed // 4)  # as many dead as alive, and an epoch more, until they are swept
         bits = int(self._meta[rowset.BITS])
         if needed > ROOM * (1 << bits):
             while needed > ROOM * (1 << bits):

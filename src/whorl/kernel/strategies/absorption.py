@@ -252,10 +252,10 @@ class Absorption(Rederive):
         if self._instead is not None:
             self._instead.reset()
 
-    def renumbered(self) -> None:
+    def renumbered(self, name: str, moved: Ints) -> None:
         """Derive again: labels and variables belong to numbers."""
         if self._instead is not None:
-            self._instead.renumbered()
+            self._instead.renumbered(name, moved)
         else:
             self.reset()
 

@@ -131,7 +131,7 @@ class Cells:
         for row in relation.read(relation.alive()):
             self._shown[tuple(row[plain].tolist())] = row
 
-    def renumbered(self) -> None:
+    def renumbered(self, _name: str, _moved: Ints) -> None:
         """Nothing is kept by number."""
 
     def step(self) -> None:

@@ -32,7 +32,7 @@ class Counting:
         self._stratum.resume()
         self._fresh = False
 
-    def renumbered(self) -> None:
+    def renumbered(self, _name: str, _moved: Ints) -> None:
         """Nothing is kept by number beside the labels."""
 
     def step(self) -> None:

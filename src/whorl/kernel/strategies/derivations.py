@@ -64,7 +64,7 @@ class Derivations(Support):
         for store in self._stores:
             store.settle()
 
-    def renumbered(self) -> None:
+    def renumbered(self, _name: str, _moved: Ints) -> None:
         """Derive again: every derivation names rows by number."""
         self.reset()
 

@@ -53,7 +53,7 @@ class Dred(Rederive):
         super().start(plain=plain)
         self._counts.touched()
 
-    def renumbered(self) -> None:
+    def renumbered(self, _name: str, _moved: Ints) -> None:
         """Find the best rows again; counts are labels and move with their rows."""
         self.stratum.resume()
 

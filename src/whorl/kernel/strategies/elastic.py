@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from time import thread_time
 from typing import Any
 
+from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.fixpoint import TooLong
 from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.stratum import Resumable, Stratum
@@ -123,10 +124,10 @@ class Elastic:
             arm.resume()
             self._fresh = arm.fresh
 
-    def renumbered(self) -> None:
+    def renumbered(self, name: str, moved: Ints) -> None:
         """Let whoever labels the rows take over their new numbers."""
         if self._labelled:
-            self._arms[self._current].strategy.renumbered()
+            self._arms[self._current].strategy.renumbered(name, moved)
         else:
             self._stratum.resume()
 

@@ -68,10 +68,14 @@ class Expiry(Rederive):
                 self.stratum.frontiers[name].resume()
         self._queue_up()
 
-    def renumbered(self) -> None:
-        """Queue rows anew, and build frontiers anew."""
-        if not self.fresh:
-            self.resume()
+    def renumbered(self, name: str, moved: Ints) -> None:
+        """Let rows wait under their new numbers, and build a frontier anew. Labels name no rows."""
+        if self.fresh:
+            return  # everything will be
+        if name in self._queues:
+            self._queues[name].renumbered(moved)
+        if name in self.stratum.frontiers:
+            self.stratum.frontiers[name].resume()
 
     def offers(self, rule: int, batch: Ints, first: int) -> Ints:
         """Return when a derivation dies: with the first of the rows it uses."""

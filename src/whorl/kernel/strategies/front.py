@@ -29,7 +29,7 @@ class Front:
         """Show everything anew at the next step."""
         self._fresh = True
 
-    def renumbered(self) -> None:
+    def renumbered(self, _name: str, _moved: Ints) -> None:
         """Show everything anew: groups have other numbers."""
         self.reset()
 

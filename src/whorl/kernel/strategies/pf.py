@@ -28,7 +28,7 @@ class ProveFirst(Rederive):
         self._proved: set[Node] = set()
         super().follow_changes()
 
-    def renumbered(self) -> None:
+    def renumbered(self, _name: str, _moved: Ints) -> None:
         """Nothing is kept by number from epoch to epoch."""
 
     def saved(self, name: str, numbers: Ints) -> Mask:

@@ -48,7 +48,7 @@ class Rederive(Fixpoint):
         elif self.stratum.changed():
             self.follow_changes()
 
-    def renumbered(self) -> None:
+    def renumbered(self, _name: str, _moved: Ints) -> None:
         """Take over that rows have other numbers."""
         self.reset()
 

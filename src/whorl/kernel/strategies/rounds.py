@@ -173,7 +173,7 @@ class Rounds:
         """Go on from the rows that were saved."""
         self.fresh = False
 
-    def renumbered(self) -> None:
+    def renumbered(self, _name: str, _moved: Ints) -> None:
         """Take over new numbers."""
         for shown in self.shown.values():
             shown.renumbered()

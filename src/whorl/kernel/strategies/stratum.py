@@ -40,8 +40,8 @@ class Strategy(Protocol):
 class Renumbered(Protocol):
     """A strategy that can go on when rows that it owns or reads have got new numbers; others start anew."""
 
-    def renumbered(self) -> None:
-        """Take the new numbers over; rows and labels are as before."""
+    def renumbered(self, name: str, moved: Ints) -> None:
+        """Take over the new numbers of a relation's rows, -1 for those that are gone; the others are as before."""
 
 
 @runtime_checkable

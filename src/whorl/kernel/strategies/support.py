@@ -58,7 +58,7 @@ class Support(Rederive):
         self.stratum.resume()
         self.fresh = False
 
-    def renumbered(self) -> None:
+    def renumbered(self, _name: str, _moved: Ints) -> None:
         """Forget fingerprints, which name rows by number: whoever loses any derivation then looks for one it has."""
         for name in self.stratum.plan.relations:
             self.stratum.relation(name).labels &= ~np.int64(0xFFFFFFFF)
