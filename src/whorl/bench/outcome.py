@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from whorl.bench.answer import Answer
@@ -48,14 +47,10 @@ class Steps:
             self.values.setdefault(f"{kind}.{name}", []).append(cost)
 
     def figures(self) -> dict[str, float]:
-        """Return the median of each cost, of probes the most, and the worst CPU time of each kind."""
+        """Return the median of each cost, of probes the most, and of CPU time also the mean and the worst."""
         out = {name: (max if name.endswith(".probes") else median)(values) for name, values in self.values.items()}
-        return out | {_worst(name): max(v) for name, v in self.values.items() if name.endswith(".cpu") and _many(v)}
-
-
-def _worst(name: str) -> str:
-    return name.removesuffix("cpu") + "worst"
-
-
-def _many(values: Sequence[float]) -> bool:
-    return len(values) > 1
+        for name, values in self.values.items():
+            if name.endswith(".cpu") and len(values) > 1:
+                kind = name.removesuffix("cpu")
+                out |= {f"{kind}mean": fmean(values), f"{kind}worst": max(values)}
+        return out

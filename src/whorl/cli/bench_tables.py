@@ -28,6 +28,7 @@ _STEPS = {
     "insert.worst": "worst",
     "slide.engine": "slide engine",
     "slide.cpu": "slide CPU",
+    "slide.mean": "mean",
     "slide.worst": "worst",
     "expire.cpu": "expire CPU",
     "expire.probes": "expire probes",
