@@ -9,6 +9,9 @@ import pytest
 
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
+from whorl.kernel.arrays import rowset
+from whorl.kernel.state import relation
+from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies import elastic, fixpoint
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Epoch
@@ -63,3 +66,45 @@ def test_what_was_guessed_is_tried_in_the_end(decide: Decide) -> None:
         hows.append(decide(RING[::4], -1))
         decide(RING[::4], 1)
     assert hows == ["derived again"] * elastic._PATIENCE + ["followed"]
+
+
+def test_a_way_that_is_taken_up_again_is_not_told_what_was_swept_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It derives everything again, and what it kept by number is from before."""
+    text = "STREAM e(Ts: Timestamp, X: Integer, Y: Integer) WINDOW(1000).\nr(X, Y) :- e(_, X, Y).\n"
+    source = Source("swept", text + "r(X, Z) :- r(X, Y), e(_, Y, Z).\nquery r(X, Y).\n")
+    host = InProcess(lambda types: compile_program(source, data_types=types), None, "auto")
+    (chosen,) = [each for each in host.partition.strategies if isinstance(each, elastic.Elastic)]
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 3.0 if chosen.strategy == "support" else 1.0  # so that a trial of it is not taken further
+        return now
+
+    def renumber(numbers: Ints, moved: Ints) -> int:
+        assert not len(numbers) or int(numbers.max()) < len(moved)
+        return int(real(numbers, moved))
+
+    real = rowset.renumber
+    monkeypatch.setattr(rowset, "renumber", renumber)
+    monkeypatch.setattr(relation, "SPARE", 0)
+    monkeypatch.setattr(elastic, "thread_time", clock)
+    monkeypatch.setattr(fixpoint, "thread_time", lambda: 0.0)
+    monkeypatch.setattr(elastic, "_NEGLIGIBLE", 0.0)
+    monkeypatch.setattr(elastic, "_WORTH_TRYING", 0.0)
+    chain = [(1, at, at + 1) for at in range(200, 230)]
+    single = [(time, 10 * time, 10 * time + 1) for time in (0, 2, 3, 4, 8, 10, 12, 1009)]
+    steps = [
+        (single[:1], 1),
+        (chain, 1),
+        *(([row], 1) for row in single[1:6]),
+        (chain, -1),
+        *(([row], 1) for row in single[6:]),
+    ]
+    ways = []
+    for number, (rows, weight) in enumerate(steps, 1):
+        time = max(row[0] for row in rows) if weight > 0 else 11
+        host.commit(Epoch(number, tuple(Change("e", row, weight) for row in rows), time))
+        ways.append(chosen.strategy)
+    assert [way for at, way in enumerate(ways) if at == 0 or way != ways[at - 1]] == ["expiry", "support", "expiry"]
+    assert host.rows("r") == {(10 * time, 10 * time + 1) for time in (10, 12, 1009)}

@@ -18,7 +18,7 @@ import numpy as np
 from whorl.diagnostics.errors import UserError
 from whorl.kernel.exchange import Alone, Exchange, Port
 from whorl.kernel.operators.pipeline import State
-from whorl.kernel.state.base import SPARE, BaseFacts, FactRows
+from whorl.kernel.state.base import BaseFacts, FactRows
 from whorl.kernel.state.dictionary import Dictionary, TermTooDeep
 from whorl.kernel.state.owner import Owner
 from whorl.kernel.state.relation import Ints, StoredRelation
@@ -169,7 +169,7 @@ class Partition:
                 if wasted is None:
                     continue
                 moved = facts.drop(wasted)
-            elif relation.count - relation.living > max(relation.living, SPARE):
+            elif relation.wasteful(relation.living):
                 moved = relation.drop(~relation.is_alive(slice(relation.count)))
             else:
                 continue

@@ -364,6 +364,8 @@ def drop_rows(keep, relation, labels, moved):  # type: ignore[no-untyped-def]
             labels[kept] = labels[row]
         moved[row] = kept if keep[row] else -1
         kept += keep[row]
+    if labelled:
+        labels[kept : keep.size] = 0  # as whoever counts with them expects of a new row
     meta[COUNT] = kept
 
 

@@ -23,7 +23,6 @@ from whorl.kernel.state.relation import Ints, Mask, StoredRelation, with_room
 from whorl.model.report import InputCounts
 from whorl.model.values import Row
 
-SPARE = 4096  # dead rows that are no waste
 _NO_TIMES = np.empty(0, np.int64)
 
 
@@ -155,27 +154,28 @@ class BaseFacts:
 
     def wasted(self) -> Mask | None:
         """Tell which stored rows nobody needs any more, None if they are not many."""
-        if self.stored.count - self.stored.living <= max(self.stored.living, SPARE):
+        if not self.stored.wasteful(self.stored.living):
             return None
         self._reserve()
         count = self.stored.count
         wasted: Mask = ~(self._present[:count] | self.stored.is_alive(slice(count)))
-        return wasted if 2 * int(wasted.sum()) > count else None
+        return wasted if self.stored.wasteful(count - int(wasted.sum())) else None
 
     def drop(self, wasted: Mask) -> Ints:
         """Forget stored rows that nobody needs; the others get new numbers. Return these, -1 for those forgotten."""
-        moved, keep, before = self.stored.drop(wasted), ~wasted, self._known
+        keep, moved = ~wasted, self.stored.drop(wasted)
         count = self._known = self.stored.count
-        for known in (self._present, self._times, self._arrived):
-            known[:count] = known[:before][keep]
-        self._present[count:before] = False
+        spare = self.stored.room - count
+        self._present = with_room(self._present[: len(keep)][keep], spare)
+        self._times = with_room(self._times[: len(keep)][keep], spare)
+        self._arrived = with_room(self._arrived[: len(keep)][keep], spare)
         self._queue.renumbered(moved)
         self._dirty = [part[: rowset.renumber(part, moved)] for part in self._dirty]
         self._untimed = [part[: rowset.renumber(part, moved)] for part in self._untimed]
         by_key = ((key, int(moved[number])) for key, number in self._by_key.items() if number >= 0)
         self._by_key = {key: number for key, number in by_key if number >= 0}
         line = ((arrival, int(moved[number])) for arrival, number in self._line)
-        self._line = deque((arrival, number) for arrival, number in line if number >= 0)
+        self._line = deque((a, number) for a, number in line if number >= 0 and self._arrived[number] == a)
         return moved
 
     def roll_back(self) -> None:

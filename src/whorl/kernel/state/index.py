@@ -114,8 +114,8 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """The memory it takes."""
-        return int(self._table.nbytes + self._arena.nbytes)
+        """The memory it takes; room that was never used takes none."""
+        return int(self._table.nbytes + self._meta[index_arrays.USED] * self._arena.itemsize)
 
 
 def _entries(many: int) -> npt.NDArray[np.int32]:

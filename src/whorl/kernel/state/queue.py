@@ -47,8 +47,12 @@ class DeathQueue:
 
     def renumbered(self, moved: Ints) -> None:
         """Take over the new numbers of rows, -1 for those that are gone."""
+        waiting: dict[int, list[Ints]] = {}
         for time, parts in self._waiting.items():
-            self._waiting[time] = [part[: rowset.renumber(part, moved)] for part in parts]
+            left = np.concatenate([part[: rowset.renumber(part, moved)] for part in parts])  # holds on to no part
+            if len(left):
+                waiting[time] = [left]
+        self._waiting, self._times = waiting, sorted(waiting)
 
     def due(self, now: int) -> Ints:
         """Take out and return the rows queued up to a time, perhaps more than once; some may have been put off."""

@@ -18,6 +18,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 ROOM = 0.7
 _SMALL_BITS = 6
 _FEW, _TINY = 1 << 17, 512  # changes that may be held twice; and a part of them that is not worth a call
+SPARE = 4096  # rows that are no waste
 _TOO_LONG = 4  # times the room needed
 _FIRST = 4096  # entries of a table that wait while it grows
 
@@ -81,8 +82,9 @@ class StoredRelation:
 
     @property
     def nbytes(self) -> int:
-        """The memory it takes, indexes included."""
-        taken = self._rows.nbytes + self._flags.nbytes + self._table.nbytes + self.labels.nbytes
+        """The memory it takes, indexes included; room that was never used takes none."""
+        row = 8 * self._rows.shape[1] + 1 + (8 if self._labelled else 0)
+        taken = self.count * row + self._table.nbytes
         for index in self._indexes.values():
             taken += index.nbytes
         return int(taken)
@@ -299,6 +301,10 @@ class StoredRelation:
         self._selected = []
         self.lowered = False
 
+    def wasteful(self, needed: int) -> bool:
+        """Whether the rows stored are so many more than those needed that the others have paid for being swept out."""
+        return self.count - needed > max(needed, SPARE)
+
     def drop(self, wasted: Mask) -> Ints:
         """Forget rows that are dead; the others get new numbers, in their order. Return these, -1 for those forgotten.
 
@@ -374,7 +380,7 @@ class StoredRelation:
 
     def clear_marks(self) -> None:
         """Take the mark off every row."""
-        self._flags &= np.uint8(~rowset.MARK & 0xFF)
+        self._flags[: self.count] &= np.uint8(~rowset.MARK & 0xFF)
 
     def reserve(self, more: int) -> None:
         """Make room for so many rows more."""

@@ -126,7 +126,7 @@ class Elastic:
 
     def renumbered(self, name: str, moved: Ints) -> None:
         """Let whoever labels the rows take over their new numbers."""
-        if self._labelled:
+        if self._labelled and not self._fresh:
             self._arms[self._current].strategy.renumbered(name, moved)
         else:
             self._stratum.resume()

@@ -60,8 +60,8 @@ class Support(Rederive):
 
     def renumbered(self, _name: str, _moved: Ints) -> None:
         """Forget fingerprints, which name rows by number: whoever loses any derivation then looks for one it has."""
-        for name in self.stratum.plan.relations:
-            self.stratum.relation(name).labels &= ~np.int64(0xFFFFFFFF)
+        for relation in map(self.stratum.relation, self.stratum.plan.relations):
+            relation.labels[: relation.count] &= ~np.int64(0xFFFFFFFF)
 
     def share_lost(self, share: float) -> float | None:
         """Guess by the ranks: a row of rank r follows from r + 1 facts at least, of which none may go."""
