@@ -24,6 +24,7 @@ from whorl.model.report import InputCounts
 from whorl.model.values import Row
 
 _NO_TIMES = np.empty(0, np.int64)
+_FILL = 0.5  # of the table: most facts that arrive are new, and to see that in a fuller one takes twice as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class BaseFacts:
     def __init__(self, relation: Relation, stored: StoredRelation) -> None:
         self.relation = relation
         self.stored = stored
+        stored.fill = _FILL
         if self._lasts is not None:
             stored.keep_labels()
             stored.dying = True

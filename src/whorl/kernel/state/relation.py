@@ -15,7 +15,7 @@ from whorl.model.types import Type
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
-ROOM = 0.7
+_FILL = 0.7  # of a table that may be in use
 _SMALL_BITS = 6
 _FEW, _TINY = 1 << 17, 512  # changes that may be held twice; and a part of them that is not worth a call
 SPARE = 4096  # rows that are no waste
@@ -44,6 +44,7 @@ class StoredRelation:
     def __init__(self, name: str, types: Sequence[Type]) -> None:
         self.name = name
         self.dying = False  # whether labels are times of death
+        self.fill = _FILL
         self.types = tuple(types) or (Type.INTEGER,)  # a relation without columns holds the row (0)
         self.width = len(self.types)
         self._all = np.arange(self.width)
@@ -331,7 +332,7 @@ class StoredRelation:
     def _bits_for(self, many: int) -> int:
         """Return how long a table for so many rows must be, as a power of 2."""
         bits = _SMALL_BITS
-        while many > ROOM * (1 << bits):
+        while many > self.fill * (1 << bits):
             bits += 1
         return bits
 
@@ -388,8 +389,8 @@ class StoredRelation:
         if needed > len(self._flags):
             self._lengthen(2 * needed + needed // 4)  # as many dead as alive, and an epoch more, until they are swept
         bits = int(self._meta[rowset.BITS])
-        if needed > ROOM * (1 << bits):
-            while needed > ROOM * (1 << bits):
+        if needed > self.fill * (1 << bits):
+            while needed > self.fill * (1 << bits):
                 bits += 2 if bits < 18 else 1
             self._grow_table(bits)
 
