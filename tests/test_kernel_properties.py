@@ -20,7 +20,7 @@ from whorl.hosts.inprocess import InProcess
 from whorl.kernel import strategies
 from whorl.kernel.arrays import rowset
 from whorl.kernel.labels.diagrams import CAP
-from whorl.kernel.state.relation import Ints, StoredRelation
+from whorl.kernel.state.relation import Ints, Moves, StoredRelation
 from whorl.kernel.strategies import elastic, fixpoint
 from whorl.kernel.strategies.absorption import Absorption
 from whorl.logical.compile import compile_program
@@ -125,7 +125,7 @@ def _sweep_always(patch: pytest.MonkeyPatch) -> None:
     """Let dead rows be swept after every epoch, and see that nobody asks for the new number of a row there is not."""
     renumber = rowset.renumber
 
-    def checked(numbers: Ints, moved: Ints) -> int:
+    def checked(numbers: Ints, moved: Moves) -> int:
         assert not len(numbers) or int(numbers.max()) < len(moved)
         return int(renumber(numbers, moved))
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from whorl.kernel.arrays.jit import BOOLS, BYTES, GOLDEN, INT, INTS, ROWS, inlined, kernel, part, prefetch
+from whorl.kernel.arrays.jit import BOOLS, BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, part, prefetch
 
 NEW, OLD, MARK = 1, 2, 4  # alive after this epoch, alive before it, collected by someone
 COUNT, BITS, NARROW, DEAD = 0, 1, 2, 3  # places in `meta`: rows, bits of the table, narrow or not, dead rows or none
@@ -350,7 +350,7 @@ def widen_rows(rows, wide, count):  # type: ignore[no-untyped-def]
             wide[line, column] = cell(rows, line, column, True)  # noqa: FBT003 - a kernel has no keywords
 
 
-@kernel(types.void(BOOLS, RELATION, INTS, INTS))
+@kernel(types.void(BOOLS, RELATION, INTS, INT32S))
 def drop_rows(keep, relation, labels, moved):  # type: ignore[no-untyped-def]
     """Move the rows to keep down over the others; put the new number of each row into ``moved``, -1 if it is gone."""
     rows, flags, _table, meta = relation
@@ -369,14 +369,13 @@ def drop_rows(keep, relation, labels, moved):  # type: ignore[no-untyped-def]
     meta[COUNT] = kept
 
 
-@kernel(INT(INTS, INTS))
+@kernel(INT(INTS, INT32S))
 def renumber(numbers, moved):  # type: ignore[no-untyped-def]
     """Replace rows by their new numbers, without those that are gone; return how many are left."""
     left = 0
     for at in range(numbers.size):
-        number = moved[numbers[at]]
-        numbers[left] = number
-        left += number >= 0
+        numbers[left] = moved[numbers[at]]
+        left += numbers[left] >= 0
     return left
 
 

@@ -19,7 +19,7 @@ from whorl.kernel.arrays import rowset
 from whorl.kernel.arrays.facts import NEVER
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.queue import DeathQueue
-from whorl.kernel.state.relation import Ints, Mask, StoredRelation, with_room
+from whorl.kernel.state.relation import Ints, Mask, Moves, StoredRelation, with_room
 from whorl.model.report import InputCounts
 from whorl.model.values import Row
 
@@ -163,7 +163,7 @@ class BaseFacts:
         wasted: Mask = ~(self._present[:count] | self.stored.is_alive(slice(count)))
         return wasted if self.stored.wasteful(count - int(wasted.sum())) else None
 
-    def drop(self, wasted: Mask) -> Ints:
+    def drop(self, wasted: Mask) -> Moves:
         """Forget stored rows that nobody needs; the others get new numbers. Return these, -1 for those forgotten."""
         keep, moved = ~wasted, self.stored.drop(wasted)
         count = self._known = self.stored.count

@@ -11,7 +11,7 @@ import numpy as np
 
 from whorl.kernel.arrays import facts as fact_arrays
 from whorl.kernel.arrays import rowset
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Ints, Moves
 
 _FEW = 64  # times that are told apart without sorting
 
@@ -45,7 +45,7 @@ class DeathQueue:
             waiting.append(grouped[low:high])
             low = high
 
-    def renumbered(self, moved: Ints) -> None:
+    def renumbered(self, moved: Moves) -> None:
         """Take over the new numbers of rows, -1 for those that are gone."""
         waiting: dict[int, list[Ints]] = {}
         for time, parts in self._waiting.items():

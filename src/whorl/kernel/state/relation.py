@@ -15,6 +15,7 @@ from whorl.model.types import Type
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Moves: TypeAlias = npt.NDArray[np.int32]  # the new number of each row, -1 if it is gone
 _FILL = 0.7  # of a table that may be in use
 _SMALL_BITS = 6
 _FEW, _TINY = 1 << 17, 512  # changes that may be held twice; and a part of them that is not worth a call
@@ -306,13 +307,13 @@ class StoredRelation:
         """Whether the rows stored are so many more than those needed that the others have paid for being swept out."""
         return self.count - needed > max(needed, SPARE)
 
-    def drop(self, wasted: Mask) -> Ints:
+    def drop(self, wasted: Mask) -> Moves:
         """Forget rows that are dead; the others get new numbers, in their order. Return these, -1 for those forgotten.
 
         There is room for as many more then; what is far more than that is given back.
         """
         assert not self._changed, "an epoch is under way"
-        moved = np.empty(self.count, np.int64)
+        moved = np.empty(self.count, np.int32)
         rowset.drop_rows(~wasted, self.arrays, self.labels, moved)
         room = 2 * self.count
         if _TOO_LONG * room < len(self._flags):

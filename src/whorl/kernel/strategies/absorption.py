@@ -33,7 +33,7 @@ from whorl.kernel.labels.lazy import LazyLabels
 from whorl.kernel.labels.naming import ByContent, ByName
 from whorl.kernel.labels.spelling import Spelling
 from whorl.kernel.labels.variables import Absent, Key, Naming, Present, Used, Variables
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Ints, Moves
 from whorl.kernel.strategies.candidates import Candidates
 from whorl.kernel.strategies.dred import Dred
 from whorl.kernel.strategies.fixpoint import Rows
@@ -252,7 +252,7 @@ class Absorption(Rederive):
         if self._instead is not None:
             self._instead.reset()
 
-    def renumbered(self, name: str, moved: Ints) -> None:
+    def renumbered(self, name: str, moved: Moves) -> None:
         """Derive again: labels and variables belong to numbers."""
         if self._instead is not None:
             self._instead.renumbered(name, moved)

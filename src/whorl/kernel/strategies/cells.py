@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from whorl.diagnostics.errors import UserError
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Ints, Moves
 from whorl.kernel.strategies.stratum import Stratum
 from whorl.model.types import Type
 from whorl.model.values import INTEGER_MAX, INTEGER_MIN, Value, order_key
@@ -131,7 +131,7 @@ class Cells:
         for row in relation.read(relation.alive()):
             self._shown[tuple(row[plain].tolist())] = row
 
-    def renumbered(self, _name: str, _moved: Ints) -> None:
+    def renumbered(self, _name: str, _moved: Moves) -> None:
         """Nothing is kept by number."""
 
     def step(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from whorl.kernel.state.distinct import distinct
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Ints, Moves
 from whorl.kernel.strategies.changes import changed_derivations
 from whorl.kernel.strategies.fixpoint import Fixpoint
 from whorl.kernel.strategies.stratum import Stratum
@@ -32,7 +32,7 @@ class Counting:
         self._stratum.resume()
         self._fresh = False
 
-    def renumbered(self, _name: str, _moved: Ints) -> None:
+    def renumbered(self, _name: str, _moved: Moves) -> None:
         """Nothing is kept by number beside the labels."""
 
     def step(self) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from whorl.kernel.arrays import index as index_arrays
 from whorl.kernel.arrays.rowset import NEW
-from whorl.kernel.state.relation import Ints, StoredRelation
+from whorl.kernel.state.relation import Ints, Moves, StoredRelation
 from whorl.kernel.strategies.fixpoint import Rows
 from whorl.kernel.strategies.stratum import Entry, Stratum
 from whorl.kernel.strategies.support import Support
@@ -64,7 +64,7 @@ class Derivations(Support):
         for store in self._stores:
             store.settle()
 
-    def renumbered(self, _name: str, _moved: Ints) -> None:
+    def renumbered(self, _name: str, _moved: Moves) -> None:
         """Derive again: every derivation names rows by number."""
         self.reset()
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Ints, Moves
 from whorl.kernel.strategies.changes import changed_derivations
 from whorl.kernel.strategies.counting import Counts
 from whorl.kernel.strategies.fixpoint import Rows
@@ -53,7 +53,7 @@ class Dred(Rederive):
         super().start(plain=plain)
         self._counts.touched()
 
-    def renumbered(self, _name: str, _moved: Ints) -> None:
+    def renumbered(self, _name: str, _moved: Moves) -> None:
         """Find the best rows again; counts are labels and move with their rows."""
         self.stratum.resume()
 

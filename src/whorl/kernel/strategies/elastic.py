@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from time import thread_time
 from typing import Any
 
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Moves
 from whorl.kernel.strategies.fixpoint import TooLong
 from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.stratum import Resumable, Stratum
@@ -124,7 +124,7 @@ class Elastic:
             arm.resume()
             self._fresh = arm.fresh
 
-    def renumbered(self, name: str, moved: Ints) -> None:
+    def renumbered(self, name: str, moved: Moves) -> None:
         """Let whoever labels the rows take over their new numbers."""
         if self._labelled and not self._fresh:
             self._arms[self._current].strategy.renumbered(name, moved)

@@ -22,7 +22,7 @@ from whorl.kernel.arrays import labels as arithmetic
 from whorl.kernel.arrays.facts import FOREVER
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.queue import DeathQueue
-from whorl.kernel.state.relation import Ints, StoredRelation
+from whorl.kernel.state.relation import Ints, Moves, StoredRelation
 from whorl.kernel.strategies.fixpoint import Rows
 from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.stratum import Entry, Stratum
@@ -68,7 +68,7 @@ class Expiry(Rederive):
                 self.stratum.frontiers[name].resume()
         self._queue_up()
 
-    def renumbered(self, name: str, moved: Ints) -> None:
+    def renumbered(self, name: str, moved: Moves) -> None:
         """Let rows wait under their new numbers, and build a frontier anew. Labels name no rows."""
         if self.fresh:
             return  # everything will be

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Ints, Moves
 from whorl.kernel.strategies.stratum import Stratum
 
 _NONE = -1
@@ -29,7 +29,7 @@ class Front:
         """Show everything anew at the next step."""
         self._fresh = True
 
-    def renumbered(self, _name: str, _moved: Ints) -> None:
+    def renumbered(self, _name: str, _moved: Moves) -> None:
         """Show everything anew: groups have other numbers."""
         self.reset()
 

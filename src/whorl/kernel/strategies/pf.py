@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Ints, Moves
 from whorl.kernel.strategies.fixpoint import Rows
 from whorl.kernel.strategies.rederive import Mask, Rederive
 
@@ -28,7 +28,7 @@ class ProveFirst(Rederive):
         self._proved: set[Node] = set()
         super().follow_changes()
 
-    def renumbered(self, _name: str, _moved: Ints) -> None:
+    def renumbered(self, _name: str, _moved: Moves) -> None:
         """Nothing is kept by number from epoch to epoch."""
 
     def saved(self, name: str, numbers: Ints) -> Mask:

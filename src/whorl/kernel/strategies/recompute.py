@@ -5,7 +5,7 @@ Cost: all derivations of the stratum, whenever something it reads changes.
 
 from __future__ import annotations
 
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Moves
 from whorl.kernel.strategies.fixpoint import Fixpoint
 from whorl.kernel.strategies.stratum import Stratum
 
@@ -26,7 +26,7 @@ class Recompute(Fixpoint):
         self.stratum.resume()
         self.fresh = False
 
-    def renumbered(self, _name: str, _moved: Ints) -> None:
+    def renumbered(self, _name: str, _moved: Moves) -> None:
         """Take over that rows have other numbers."""
         self.stratum.resume()
 

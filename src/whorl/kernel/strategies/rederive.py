@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from whorl.kernel.arrays import labels as arithmetic
 from whorl.kernel.arrays.rowset import NEW
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Ints, Moves
 from whorl.kernel.strategies.fixpoint import Fixpoint, Rows
 from whorl.kernel.strategies.stratum import EITHER, Entry, Stratum, needs_for
 
@@ -48,7 +48,7 @@ class Rederive(Fixpoint):
         elif self.stratum.changed():
             self.follow_changes()
 
-    def renumbered(self, _name: str, _moved: Ints) -> None:
+    def renumbered(self, _name: str, _moved: Moves) -> None:
         """Take over that rows have other numbers."""
         self.reset()
 

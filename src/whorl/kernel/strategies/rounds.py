@@ -20,7 +20,7 @@ import numpy as np
 from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.operators.compiling import compile_at_atom, compile_at_nothing
 from whorl.kernel.operators.pipeline import Pipeline
-from whorl.kernel.state.relation import Ints, StoredRelation, no_rows
+from whorl.kernel.state.relation import Ints, Moves, StoredRelation, no_rows
 from whorl.kernel.state.totals import Totals
 from whorl.kernel.strategies.pruning import Pruned, compile_pruned
 from whorl.kernel.strategies.selection import SelectedRows
@@ -173,7 +173,7 @@ class Rounds:
         """Go on from the rows that were saved."""
         self.fresh = False
 
-    def renumbered(self, _name: str, _moved: Ints) -> None:
+    def renumbered(self, _name: str, _moved: Moves) -> None:
         """Take over new numbers."""
         for shown in self.shown.values():
             shown.renumbered()

@@ -16,7 +16,7 @@ from whorl.kernel.operators.compiling import compile_at_atom, compile_at_head, c
 from whorl.kernel.operators.pipeline import Pipeline, State
 from whorl.kernel.state.best import BestRows
 from whorl.kernel.state.frontier import Frontier
-from whorl.kernel.state.relation import Ints, Mask, StoredRelation
+from whorl.kernel.state.relation import Ints, Mask, Moves, StoredRelation
 from whorl.model.limits import Limits
 from whorl.model.types import Type
 from whorl.model.values import format_row
@@ -40,7 +40,7 @@ class Strategy(Protocol):
 class Renumbered(Protocol):
     """A strategy that can go on when rows that it owns or reads have got new numbers; others start anew."""
 
-    def renumbered(self, name: str, moved: Ints) -> None:
+    def renumbered(self, name: str, moved: Moves) -> None:
         """Take over the new numbers of a relation's rows, -1 for those that are gone; the others are as before."""
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from whorl.kernel.arrays import growth
 from whorl.kernel.arrays import labels as arithmetic
-from whorl.kernel.state.relation import Ints
+from whorl.kernel.state.relation import Ints, Moves
 from whorl.kernel.strategies.rederive import Mask, Rederive
 from whorl.kernel.strategies.stratum import EITHER, Stratum
 
@@ -58,7 +58,7 @@ class Support(Rederive):
         self.stratum.resume()
         self.fresh = False
 
-    def renumbered(self, _name: str, _moved: Ints) -> None:
+    def renumbered(self, _name: str, _moved: Moves) -> None:
         """Forget fingerprints, which name rows by number: whoever loses any derivation then looks for one it has."""
         for relation in map(self.stratum.relation, self.stratum.plan.relations):
             relation.labels[: relation.count] &= ~np.int64(0xFFFFFFFF)
