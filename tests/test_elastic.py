@@ -7,11 +7,10 @@ from itertools import count
 
 import pytest
 
+from tests.sweeping import check_new_numbers
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
-from whorl.kernel.arrays import rowset
 from whorl.kernel.state import relation
-from whorl.kernel.state.relation import Ints, Moves
 from whorl.kernel.strategies import elastic, fixpoint
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Epoch
@@ -81,12 +80,7 @@ def test_a_way_that_is_taken_up_again_is_not_told_what_was_swept_meanwhile(monke
         now += 3.0 if chosen.strategy == "support" else 1.0  # so that a trial of it is not taken further
         return now
 
-    def renumber(numbers: Ints, moved: Moves) -> int:
-        assert not len(numbers) or int(numbers.max()) < len(moved)
-        return int(real(numbers, moved))
-
-    real = rowset.renumber
-    monkeypatch.setattr(rowset, "renumber", renumber)
+    check_new_numbers(monkeypatch)
     monkeypatch.setattr(relation, "SPARE", 0)
     monkeypatch.setattr(elastic, "thread_time", clock)
     monkeypatch.setattr(fixpoint, "thread_time", lambda: 0.0)

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from tests.generators import PLAIN, WINDOWED, GeneratedProgram, cases
 from tests.generators.schema import Shape
 from tests.reference import follow_reference
+from tests.sweeping import sweep_always
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
 from whorl.kernel import strategies
-from whorl.kernel.arrays import rowset
 from whorl.kernel.labels.diagrams import CAP
-from whorl.kernel.state.relation import Ints, Moves, StoredRelation
 from whorl.kernel.strategies import elastic, fixpoint
 from whorl.kernel.strategies.absorption import Absorption
 from whorl.logical.compile import compile_program
@@ -121,18 +120,6 @@ def test_every_strategy_equals_the_reference_at_length(shape: Shape) -> None:
     check()
 
 
-def _sweep_always(patch: pytest.MonkeyPatch) -> None:
-    """Let dead rows be swept after every epoch, and see that nobody asks for the new number of a row there is not."""
-    renumber = rowset.renumber
-
-    def checked(numbers: Ints, moved: Moves) -> int:
-        assert not len(numbers) or int(numbers.max()) < len(moved)
-        return int(renumber(numbers, moved))
-
-    patch.setattr(rowset, "renumber", checked)
-    patch.setattr(StoredRelation, "wasteful", lambda relation, needed: relation.count > needed)
-
-
 @settings(max_examples=100)
 @given(case=st.one_of(cases(PLAIN), cases(WINDOWED)), seed=st.integers(0, 1000))
 def test_whatever_auto_decides_changes_nothing(case: Case, seed: int) -> None:
@@ -151,7 +138,7 @@ def test_whatever_auto_decides_changes_nothing(case: Case, seed: int) -> None:
         patch.setattr(elastic, "_NEGLIGIBLE", 0.0)
         patch.setattr(elastic, "_WORTH_TRYING", 0.0)
         patch.setattr(elastic, "_PATIENCE", 2)
-        _sweep_always(patch)
+        sweep_always(patch)
         _check(case, "auto")
 
 
@@ -160,7 +147,7 @@ def test_whatever_auto_decides_changes_nothing(case: Case, seed: int) -> None:
 @given(case=st.one_of(cases(PLAIN), cases(WINDOWED)))
 def test_sweeping_dead_rows_changes_nothing(case: Case, strategy: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        _sweep_always(patch)
+        sweep_always(patch)
         _check(case, strategy)
 
 
@@ -259,7 +246,7 @@ query reached(X).
 
 @pytest.mark.parametrize("strategy", ["auto", "counting", "dred"])
 def test_rows_are_counted_from_nothing_where_others_were_swept(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    _sweep_always(monkeypatch)
+    sweep_always(monkeypatch)
     source = Source("counted", "RELATION e(X: Integer, Y: Integer).\nv(X) :- e(X, Y).\nquery v(X).\n")
     host = InProcess(lambda types: compile_program(source, data_types=types), None, strategy)
     changes = [(range(20), 1), (range(12), -1), (range(100, 112), 1), (range(100, 112), -1)]
@@ -269,7 +256,7 @@ def test_rows_are_counted_from_nothing_where_others_were_swept(strategy: str, mo
 
 
 def test_what_is_swept_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    _sweep_always(monkeypatch)
+    sweep_always(monkeypatch)
     text = "STREAM e(Ts: Timestamp, X: Integer) WINDOW(1000000).\nv(X) :- e(_, X).\nquery v(X).\n"
     source = Source("given back", text)
     host = InProcess(lambda types: compile_program(source, data_types=types), None, "expiry")

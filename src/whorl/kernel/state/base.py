@@ -24,7 +24,7 @@ from whorl.model.report import InputCounts
 from whorl.model.values import Row
 
 _NO_TIMES = np.empty(0, np.int64)
-_FILL = 0.5  # of the table: most facts that arrive are new, and to see that in a fuller one takes twice as long
+_FILL = 0.5  # of the table: most facts that arrive are new, and to see that takes longer in a fuller one
 
 
 @dataclass(frozen=True, slots=True)
