@@ -1,9 +1,9 @@
 """An index: the key columns of a relation to the numbers of the rows that hold them.
 
-An index is the tuple (table, arena, meta, columns). An entry of `table` says how many rows hold a key, none if it is
-free. If one does, the entry has its number; more are a vector in `arena`, with room for a power of 2, and the entry has
-its start. A vector that is full moves to the end of the arena with twice the room. So a row enters with a look at one
-place, or at two.
+An index is the tuple (table, before, arena, meta, columns). An entry of `table` says how many rows hold a key, none if
+it is free. A few are a chain: the entry has the last of them, and `before` leads from a row to the one before it, so a
+row enters with a look at one place. More are a vector in `arena`, with room for a power of 2, and the entry has its
+start; one that is full moves to the end of the arena with twice the room.
 
 While a key is one column of small numbers, `meta` says direct, and the key itself is the place in the table; else its
 hash tells where to look first. Rows that died stay; probing looks at their flags.
@@ -17,14 +17,16 @@ from numba import types
 from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, part, prefetch
 from whorl.kernel.arrays.rowset import NARROW, RELATION, cell, find_rows, mix, read_column
 
-FIRST, LENGTH = 0, 1  # places in an entry: the only row or the start of a vector, and how many rows there are
+START, LENGTH = 0, 1  # places in an entry: the last row of a chain or where a vector starts, and how many rows it has
 KEYS, USED, BITS, DIRECT = 0, 1, 2, 3  # places in `meta`: keys, arena taken, bits of the table, direct or not
 ENTRIES = types.Array(types.int32, 2, "C")
-INDEX = types.Tuple((ENTRIES, INT32S, INTS, INTS))  # type: ignore[no-untyped-call]
+INDEX = types.Tuple((ENTRIES, INT32S, INT32S, INTS, INTS))  # type: ignore[no-untyped-call]
 ROW_NUMBER = -1  # in `wants`: the number of the row itself
 BLOCK = 256
 NOWHERE = -1
-LEAST = 4  # rows that a vector has room for, at least; a power of 2
+CHAIN = 16  # rows that are a chain, at the most; a power of 2
+FOLLOWED = 1024  # rows of chains that are followed together, at the most
+OWNER, ROW, LEFT, NEXT = range(4)  # of a chain: its line, the row reached, how many are left, where the next is put
 AHEAD, NEAR = 48, 16  # how many rows ahead entries are asked for, and what they lead to
 FAR = 32768  # more entries than this do not stay in the near caches
 
@@ -71,8 +73,8 @@ def same_line(batch, line, keys, rows, row, columns, narrow):  # type: ignore[no
 @inlined
 def one_of(table, place, arena):  # type: ignore[no-untyped-def]
     """Return a row that holds the key of an entry."""
-    first = np.int64(table[place, FIRST])
-    return first if table[place, LENGTH] == 1 else np.int64(arena[first])
+    start = np.int64(table[place, START])
+    return start if table[place, LENGTH] <= CHAIN else np.int64(arena[start])
 
 
 @part
@@ -81,7 +83,7 @@ def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-unty
 
     Of places that are keys, only the first few are asked for: the others are in turn while rows enter.
     """
-    table, _arena, meta, columns = index
+    table, _before, _arena, meta, columns = index
     if meta[DIRECT] != 0:
         column = columns[0]
         word = column >> 1 if narrow else column
@@ -97,15 +99,15 @@ def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-unty
         places[line - low] = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
         prefetch(table, places[line - low] * 2)
     for at in range(high - low):
-        if table[places[at], LENGTH] == 1:
-            prefetch(rows, np.int64(table[places[at], FIRST]) * rows.shape[1])
+        if 0 < table[places[at], LENGTH] <= CHAIN:
+            prefetch(rows, np.int64(table[places[at], START]) * rows.shape[1])
 
 
 @kernel(INT(RELATION, INT, INT, INDEX))
 def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
     """Enter rows ``low`` to ``high``; return the first that found no room, ``high`` if all did."""
     rows, _flags, _table, relation_meta = relation
-    table, arena, meta, columns = index
+    table, before, arena, meta, columns = index
     narrow = relation_meta[NARROW] != 0
     size = table.shape[0]
     direct = meta[DIRECT] != 0
@@ -113,21 +115,21 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
     used = meta[USED]
     most = size if direct else 7 * size // 10
     places = np.empty(min(BLOCK, high - low), np.int64)
-    line = end = start = low
+    line = end = begin = low
     while line < high:
         if line == end:
-            start = line
+            begin = line
             end = min(high, line + BLOCK)
             find_places(rows, line, end, narrow, index, places)
-        place = places[line - start]
+        place = places[line - begin]
         if direct:
             if line + AHEAD < end:
-                prefetch(table, places[line + AHEAD - start] * 2)
+                prefetch(table, places[line + AHEAD - begin] * 2)
             if place < 0 or place >= size:
                 break
-            ahead = places[min(line + NEAR, end - 1) - start]
-            if 0 <= ahead < size and table[ahead, LENGTH] > 1:
-                prefetch(arena, np.int64(table[ahead, FIRST]) + np.int64(table[ahead, LENGTH]))
+            ahead = places[min(line + NEAR, end - 1) - begin]
+            if 0 <= ahead < size and table[ahead, LENGTH] > CHAIN:
+                prefetch(arena, np.int64(table[ahead, START]) + np.int64(table[ahead, LENGTH]))
         else:
             while table[place, LENGTH] != 0 and not same_stored(
                 rows, line, one_of(table, place, arena), columns, narrow
@@ -136,21 +138,26 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
         length = np.int64(table[place, LENGTH])
         if keys == most and length == 0:
             break
-        if length == 0:
-            keys += 1
-            table[place, FIRST] = line
+        if length < CHAIN:
+            keys += length == 0
+            before[line] = table[place, START]
+            table[place, START] = line
         else:
-            first = np.int64(table[place, FIRST])
-            if length == 1 or (length >= LEAST and length & (length - 1) == 0):
-                if used + max(2 * length, LEAST) > arena.size:
+            start = np.int64(table[place, START])
+            if length & (length - 1) == 0:
+                if used + 2 * length > arena.size:
                     break
-                arena[used] = first
-                for at in range(length if length > 1 else 0):
-                    arena[used + at] = arena[first + at]
-                first = used
-                table[place, FIRST] = used
-                used += max(2 * length, LEAST)
-            arena[first + length] = line
+                if length == CHAIN:
+                    for at in range(CHAIN - 1, -1, -1):
+                        arena[used + at] = start
+                        start = np.int64(before[start])
+                else:
+                    for at in range(length):
+                        arena[used + at] = arena[start + at]
+                start = used
+                table[place, START] = used
+                used += 2 * length
+            arena[start + length] = line
         table[place, LENGTH] = length + 1
         line += 1
     meta[KEYS] = keys
@@ -162,7 +169,7 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
 def place_keys(relation, entries, index):  # type: ignore[no-untyped-def]
     """Enter the entries of another table into that of an index, which must be free and large enough."""
     rows, _flags, _table, relation_meta = relation
-    table, arena, meta, columns = index
+    table, _before, arena, meta, columns = index
     narrow = relation_meta[NARROW] != 0
     mask = table.shape[0] - 1
     shift = np.uint64(64 - meta[BITS])
@@ -175,7 +182,7 @@ def place_keys(relation, entries, index):  # type: ignore[no-untyped-def]
                 place = np.int64(hash_stored(rows, row, columns, narrow) >> shift)
                 while table[place, LENGTH] != 0:
                     place = (place + 1) & mask
-            table[place, FIRST] = entries[at, FIRST]
+            table[place, START] = entries[at, START]
             table[place, LENGTH] = entries[at, LENGTH]
 
 
@@ -183,7 +190,7 @@ def place_keys(relation, entries, index):  # type: ignore[no-untyped-def]
 def largest_key(relation, index):  # type: ignore[no-untyped-def]
     """Return the largest key of an index by one column, -1 if one is negative."""
     rows, _flags, _table, relation_meta = relation
-    table, arena, _meta, columns = index
+    table, _before, arena, _meta, columns = index
     narrow = relation_meta[NARROW] != 0
     largest = np.int64(0)
     for place in range(table.shape[0]):
@@ -202,7 +209,7 @@ def find_entries(left, low, high, keys, index, relation, found):  # type: ignore
     Keys of one column, the common case, have their own loops without calls. Places that are keys are not asked for:
     who goes through them does that.
     """
-    table, arena, meta, columns = index
+    table, _before, arena, meta, columns = index
     rows, _flags, _table, relation_meta = relation
     narrow = relation_meta[NARROW] != 0
     size = table.shape[0]
@@ -258,51 +265,97 @@ def fill(left, lines, numbers, made, relation, wants, out):  # type: ignore[no-u
 
 
 @part
+def follow_chains(walks, going, before, whose, rows):  # type: ignore[no-untyped-def]
+    """Go back along chains, and put each row and whose it is into ``rows`` and ``whose``, from NEXT on.
+
+    All are followed side by side, a row of each in turn, so that what is looked up for one does not wait for another.
+    """
+    while going != 0:
+        for nth in range(going):
+            walks[ROW, nth] = before[walks[ROW, nth]]
+        many = going
+        going = 0
+        for nth in range(many):
+            owner, row, left, place = walks[OWNER, nth], walks[ROW, nth], walks[LEFT, nth] - 1, walks[NEXT, nth]
+            whose[place] = owner
+            rows[place] = row
+            walks[OWNER, going] = owner
+            walks[ROW, going] = row
+            walks[LEFT, going] = left
+            walks[NEXT, going] = place + 1
+            going += left != 0
+
+
+@part
 def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[no-untyped-def]
     """Put pairs of a line of ``left`` and the number of an indexed row with its key into ``lines`` and ``numbers``.
 
     `state` is as for `probe`. Return the number of pairs.
+
+    A loop that looks up far away does nothing else, so that it has many on their way at once; and what goes on is told
+    apart without a branch, for it is a guess.
     """
-    table, arena, _meta, _columns = index
+    table, before, arena, _meta, _columns = index
     flags = relation[1]
-    need = state[2]
-    line = state[0]
-    offset = state[1]
+    line, offset, need = state[0], state[1], state[2]
     many = left.shape[0]
     room = lines.size
+    block = min(BLOCK, many)
+    found = np.empty(block, np.int64)
+    starts = np.empty(block, np.int64)
+    lengths = np.empty(block, np.int64)
     far = table.shape[0] > FAR
-    found = np.empty(BLOCK, np.int64)
+    walks = np.empty((4, block if far else 0), np.int64)
+    space = min(room, FOLLOWED) if far else 0
+    whose = np.empty(space + 1, np.int64)
+    rows = np.empty(space + 1, np.int64)
     made = 0
-    while line < many and made < room:
+    full = False
+    while line < many and not full:
         low = line
         high = min(many, low + BLOCK)
         find_entries(left, low, high, keys, index, relation, found)
-        for at in range(min(AHEAD, high - low) if far else 0):
-            prefetch(table, max(found[at], 0) * 2)
-        while line < high:
-            if far:
-                if line + AHEAD < high:
-                    prefetch(table, max(found[line + AHEAD - low], 0) * 2)
-                place = found[min(line + NEAR, high - 1) - low]
-                if place >= 0:
-                    if table[place, LENGTH] == 1:
-                        prefetch(flags, np.int64(table[place, FIRST]))
-                    else:
-                        prefetch(arena, np.int64(table[place, FIRST]))
-            place = found[line - low]
-            length = np.int64(table[place, LENGTH]) if place >= 0 else 0
-            first = np.int64(table[place, FIRST]) if length > 0 else 0
-            while offset < length and made < room:
-                row = np.int64(arena[first + offset]) if length > 1 else first
-                offset += 1
-                if flags[row] & need:
+        for at in range(high - low):
+            starts[at] = table[max(found[at], 0), START]
+            lengths[at] = table[max(found[at], 0), LENGTH] * (found[at] >= 0)
+        while line < high and not full:
+            length = going = total = np.int64(0)
+            most = min(room - made, space) if offset == 0 and far else -1
+            while line < high:
+                length = lengths[line - low]
+                if length > CHAIN or total + length > most:
+                    break
+                whose[total] = walks[OWNER, going] = line
+                rows[total] = walks[ROW, going] = starts[line - low]
+                walks[LEFT, going] = length - 1
+                walks[NEXT, going] = total + 1
+                going += length > 1
+                total += length
+                line += 1
+            follow_chains(walks, going, before, whose, rows)
+            for nth in range(total):
+                lines[made] = whose[nth]
+                numbers[made] = rows[nth]
+                made += flags[rows[nth]] & need != 0
+            while line < high and not full and (not far or length > CHAIN or offset != 0 or made + length > room):
+                start, length = starts[line - low], lengths[line - low]
+                row = start
+                for _step in range(offset - 1 if length <= CHAIN else 0):
+                    row = np.int64(before[row])
+                while offset < length and made < room:
+                    if length > CHAIN:
+                        row = np.int64(arena[start + offset])
+                    elif offset != 0:
+                        row = np.int64(before[row])
                     lines[made] = line
                     numbers[made] = row
-                    made += 1
-            if offset < length:
-                break
-            offset = 0
-            line += 1
+                    made += flags[row] & need != 0
+                    offset += 1
+                full = offset < length
+                if not full:
+                    offset = 0
+                    line += 1
+                    length = np.int64(0)
     state[0] = line
     state[1] = offset
     state[3] += made
@@ -347,7 +400,7 @@ def probe_rows(left, keys, relation, wants, out, need):  # type: ignore[no-untyp
 @kernel(types.void(ROWS, INTS, INDEX, RELATION, INT, BYTES))
 def test_keys(left, keys, index, relation, need, out):  # type: ignore[no-untyped-def]
     """Set ``out`` to 1 for the lines whose key some row holds that is alive by the mask ``need``."""
-    table, arena, _meta, _columns = index
+    table, before, arena, _meta, _columns = index
     flags = relation[1]
     found = np.empty(BLOCK, np.int64)
     for low in range(0, left.shape[0], BLOCK):
@@ -356,10 +409,14 @@ def test_keys(left, keys, index, relation, need, out):  # type: ignore[no-untype
         for at in range(high - low if table.shape[0] > FAR else 0):
             prefetch(table, max(found[at], 0) * 2)
         for line in range(low, high):
-            place = found[line - low]
-            length = np.int64(table[place, LENGTH]) if place >= 0 else 0
-            first = np.int64(table[place, FIRST]) if length > 0 else 0
+            place = max(found[line - low], 0)
+            start = row = np.int64(table[place, START])
+            length = np.int64(table[place, LENGTH]) * (found[line - low] >= 0)
             for at in range(length):
-                if flags[np.int64(arena[first + at]) if length > 1 else first] & need:
+                if length > CHAIN:
+                    row = np.int64(arena[start + at])
+                elif at != 0:
+                    row = np.int64(before[row])
+                if flags[row] & need:
                     out[line] = 1
                     break

@@ -29,6 +29,7 @@ class Index:
         self.done = 0
         self._meta = np.array([0, 0, _SMALL_BITS, len(self.columns) == 1], np.int64)
         self._table = _entries(1 << _SMALL_BITS)
+        self._before = np.empty(32, np.int32)
         self._arena = np.empty(64, np.int32)
 
     def restart(self) -> None:
@@ -41,6 +42,10 @@ class Index:
         """Return the arrays, up to date with the relation."""
         relation = self._relation
         count = relation.count
+        if len(self._before) < count:
+            before = np.empty(relation.room, np.int32)
+            before[: self.done] = self._before[: self.done]
+            self._before = before
         while self.done < count:
             self.done = index_arrays.append_rows(relation.arrays, self.done, count, self._tuple())
             if self.done < count:
@@ -58,7 +63,7 @@ class Index:
         return len(self._table)
 
     def _tuple(self) -> tuple[object, ...]:
-        return (self._table, self._arena, self._meta, self.columns)
+        return (self._table, self._before, self._arena, self._meta, self.columns)
 
     def _grow(self) -> None:
         """Make room for the next row: in the table, or else in the arena, and again if that was not enough."""
@@ -115,7 +120,8 @@ class Index:
     @property
     def nbytes(self) -> int:
         """The memory it takes; room that was never used takes none."""
-        return int(self._table.nbytes + self._meta[index_arrays.USED] * self._arena.itemsize)
+        taken = self.done + int(self._meta[index_arrays.USED])
+        return int(self._table.nbytes + taken * self._arena.itemsize)
 
 
 def _entries(many: int) -> npt.NDArray[np.int32]:
