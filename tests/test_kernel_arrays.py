@@ -324,8 +324,15 @@ _TIMES = st.sampled_from([fact_arrays.NEVER, 0, 3, 5, 8])
 
 
 @settings(max_examples=100)
-@given(st.lists(st.lists(st.tuples(st.integers(0, 7), _TIMES), max_size=10), max_size=4), st.booleans())
-def test_facts_arrive_in_their_order(batches: list[list[tuple[int, int]]], timed: bool) -> None:
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 7), _TIMES), max_size=10), max_size=4),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 8),
+)
+def test_facts_arrive_in_their_order(
+    batches: list[list[tuple[int, int]]], timed: bool, counted: bool, oldest: int
+) -> None:
     relation = _labelled([0] * 8, [0] * 8, [True] * 8)
     present, since, arrived = np.zeros(8, np.bool_), np.full(8, fact_arrays.NEVER), np.zeros(8, np.int64)
     model: dict[int, tuple[int, int]] = {}
@@ -333,18 +340,21 @@ def test_facts_arrive_in_their_order(batches: list[list[tuple[int, int]]], timed
     for batch in batches:
         numbers = np.array([row for row, _time in batch], np.int64)
         times = np.array([time for _row, time in batch] if timed else [], np.int64)
-        touched, before = np.empty(len(batch), np.int64), np.empty((len(batch), 3), np.int64)
+        touched, noted, counts = np.empty(len(batch), np.int64), np.empty(len(batch), np.int64), np.empty(3, np.int64)
+        before = np.empty((len(batch), 3), np.int64)
         known, old = dict(model), (present.copy(), since.copy(), arrived.copy())
         facts = (present, since, arrived)
-        both = fact_arrays.arrive(numbers, times, arrivals, facts, relation.arrays, touched, before)
+        number = arrivals if counted else -1
+        fact_arrays.arrive(numbers, times, number, oldest, facts, relation.arrays, touched, noted, before, counts)
         for at, (row, time) in enumerate(batch):
             since_before = model[row][0] if row in model else fact_arrays.NEVER
-            model[row] = (max(since_before, time) if timed else since_before, arrivals + 1 + at)
+            model[row] = (max(since_before, time) if timed else since_before, arrivals + 1 + at if counted else 0)
         arrivals += len(batch)
-        rows = touched[: both >> 32].tolist()
+        rows = touched[: counts[0]].tolist()
         assert rows == list(dict.fromkeys(numbers.tolist()))
-        assert both & 0xFFFFFFFF == len(model) - len(known)
-        assert before[: len(rows)].tolist() == [[int(array[row]) for array in old] for row in rows]
+        assert counts[1] == len(model) - len(known)
+        assert noted[: counts[2]].tolist() == [row for row in rows if row < oldest]
+        assert before[: counts[2]].tolist() == [[int(array[row]) for array in old] for row in rows if row < oldest]
         assert set(np.flatnonzero(present).tolist()) == set(model)
         assert {row: (int(since[row]), int(arrived[row])) for row in model} == model
         present[5] = False  # a fact that goes and comes again has no time yet

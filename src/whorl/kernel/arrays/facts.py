@@ -16,36 +16,42 @@ FOREVER = np.iinfo(np.int64).max
 NEVER = np.iinfo(np.int64).min  # the time of a fact that arrived before event time was known
 
 
-@kernel(INT(INTS, INTS, INT, FACTS, RELATION, INTS, ROWS))
-def arrive(numbers, times, arrivals, facts, relation, touched, before):  # type: ignore[no-untyped-def]
+@kernel(types.void(INTS, INTS, INT, INT, FACTS, RELATION, INTS, INTS, ROWS, INTS))
+def arrive(numbers, times, arrivals, old, facts, relation, touched, known, before, counts):  # type: ignore[no-untyped-def]
     """Let facts arrive in their order, with times if there are any; a later time replaces an earlier one.
 
-    Put each row once into ``touched``, and what was known of it into ``before``. Return how many rows these are,
-    shifted by 32 bits, with the number of facts that were not present below it.
+    ``arrivals`` is how many did before, -1 if nobody counts them. Put each row once into ``touched``; of those below
+    ``old`` something was known: put them into ``known``, and what it was into ``before``. Set ``counts`` to how many
+    rows were touched, how many of them were not present, and of how many something was known.
     """
     present, since, arrived = facts
     flags = relation[1]
     made = 0
     fresh = 0
+    noted = 0
     for at in range(numbers.size):
         row = numbers[at]
         if flags[row] & MARK == 0:
             flags[row] |= MARK
             touched[made] = row
-            before[made, 0] = present[row]
-            before[made, 1] = since[row]
-            before[made, 2] = arrived[row]
             made += 1
+            if row < old:
+                known[noted] = row
+                before[noted, 0] = present[row]
+                before[noted, 1] = since[row]
+                before[noted, 2] = arrived[row]
+                noted += 1
             if not present[row]:
                 present[row] = True
                 since[row] = NEVER
                 fresh += 1
-        arrived[row] = arrivals + 1 + at
+        if arrivals >= 0:
+            arrived[row] = arrivals + 1 + at
         if times.size and times[at] > since[row]:
             since[row] = times[at]
     for at in range(made):
         flags[touched[at]] &= ~np.uint8(MARK)
-    return (made << 32) | fresh
+    counts[0], counts[1], counts[2] = made, fresh, noted
 
 
 @inlined

@@ -24,6 +24,7 @@ from whorl.model.report import InputCounts
 from whorl.model.values import Row
 
 _NO_TIMES = np.empty(0, np.int64)
+_PARTS = 4  # that are gone through one by one; to put more together costs less
 _FILL = 0.5  # of the table: most facts that arrive are new, and to see that takes longer in a fuller one
 
 
@@ -84,6 +85,7 @@ class BaseFacts:
     def clear(self) -> None:
         """Forget all facts."""
         self._known = 0  # rows of which something is known
+        self._old = 0  # rows of which something was known before this epoch
         self._present = np.zeros(32, np.bool_)
         self._times = np.zeros(32, np.int64)
         self._arrived = np.zeros(32, np.int64)
@@ -193,6 +195,11 @@ class BaseFacts:
     def _restore(self, numbers: Ints, present: Mask | Ints, times: Ints, arrived: Ints) -> None:
         self._present[numbers], self._times[numbers], self._arrived[numbers] = present, times, arrived
 
+    def _send_back(self, touched: Ints, known: Ints, before: Ints) -> None:
+        """Let facts not have arrived; of some of them something was known."""
+        self._present[touched] = False
+        self._restore(known, before[:, 0], before[:, 1], before[:, 2])
+
     def _put_back(self, numbers: Ints) -> None:
         """Let facts be present again that have just gone; whatever else is known of them stays when they go."""
         self._present[numbers] = True
@@ -200,6 +207,7 @@ class BaseFacts:
     def _remember_rest(self) -> None:
         """Note what an epoch changes beside the facts themselves."""
         rest = (self._arrivals, self._alive, self._boundary, list(self._dirty), list(self._untimed))
+        self._old = self._known
 
         def restore() -> None:
             self._arrivals, self._alive, self._boundary, self._dirty, self._untimed = rest
@@ -232,12 +240,10 @@ class BaseFacts:
         size, edge = self._lasts, self._edge(now)
         if times is None and self.relation.ttl is not None:
             times = np.full(len(rows), NEVER if now is None else now, np.int64)
-        if times is not None and size is not None and edge is not None:
+        if times is not None and size is not None and edge is not None and len(times) and times.min() <= edge - size:
             alive = times > edge - size
-            late = len(rows) - int(np.count_nonzero(alive))
-            if late:
-                counts.late += late
-                rows, times = np.ascontiguousarray(rows[alive]), times[alive]
+            counts.late += len(rows) - int(np.count_nonzero(alive))
+            rows, times = np.ascontiguousarray(rows[alive]), times[alive]
         numbers = self.stored.number(rows)
         self._reserve()
         if self._keys:
@@ -249,28 +255,34 @@ class BaseFacts:
 
     def _arrive(self, numbers: Ints, times: Ints | None, counts: InputCounts) -> None:
         """Let facts arrive in their order, with their times if there are any."""
-        touched, before = np.empty(len(numbers), np.int64), np.empty((len(numbers), 3), np.int64)
+        many, stored = len(numbers), self.stored
+        touched, known = np.empty(many, np.int64), np.empty(many, np.int64)
+        before, made = np.empty((many, 3), np.int64), np.empty(3, np.int64)
         facts = (self._present, self._times, self._arrived)
         stamps = _NO_TIMES if times is None else times
         if not stamps.flags.carray or stamps.dtype != np.int64:  # Arrow's cannot be written
             stamps = np.require(stamps, np.int64, ("C", "W"))
-        both = fact_arrays.arrive(numbers, stamps, self._arrivals, facts, self.stored.arrays, touched, before)
-        self._arrivals += len(numbers)
-        fresh = both & 0xFFFFFFFF
-        touched, before = touched[: both >> 32], before[: both >> 32]
-        self._undo.append(partial(self._restore, touched, before[:, 0], before[:, 1], before[:, 2]))
+        arrivals = self._arrivals if self._counted else -1
+        fact_arrays.arrive(numbers, stamps, arrivals, self._old, facts, stored.arrays, touched, known, before, made)
+        self._arrivals += many
+        arrived, fresh, noted = made.tolist()
+        touched = touched[:arrived]
+        self._undo.append(partial(self._send_back, touched, known[:noted], before[:noted]))
         counts.inserted += fresh
-        counts.refreshed += len(numbers) - fresh
+        counts.refreshed += many - fresh
         self._dirty.append(touched)
         if self._counted:
             self._alive += fresh
-            arrivals = range(self._arrivals - len(numbers) + 1, self._arrivals + 1)
-            self._line.extend(zip(arrivals, numbers.tolist(), strict=True))
-            self._undo.append(partial(self._leave_line, len(numbers)))
-        if times is None or self._lasts is None or not len(numbers):
+            line = range(self._arrivals - many + 1, self._arrivals + 1)
+            self._line.extend(zip(line, numbers.tolist(), strict=True))
+            self._undo.append(partial(self._leave_line, many))
+        if times is None or self._lasts is None or not many:
             return
-        if (times == NEVER).any():
+        first = int(times.min())
+        if first == NEVER:
             self._untimed.append(numbers)
+        elif (death := self._death(first)) == self._death(int(times.max())):  # one that lives longer waits already
+            self._queue.wait_together(touched.copy(), death)
         else:
             self._wait(touched)
 
@@ -360,16 +372,18 @@ class BaseFacts:
         """Let views see what changed since the last time."""
         if not self._dirty:
             return
-        numbers = self._dirty[0] if len(self._dirty) == 1 else np.concatenate(self._dirty)
+        parts = self._dirty if len(self._dirty) <= _PARTS else [np.concatenate(self._dirty)]
         self._dirty = []
         stored, facts = self.stored, (self._present, self._times, self._arrived)
-        out, counts = np.empty((4, len(numbers)), np.int64), np.zeros(4, np.int64)
-        before = np.empty(len(numbers), np.int64)
+        many = sum(map(len, parts))
+        out, counts, before = np.empty((4, many), np.int64), np.zeros(4, np.int64), np.empty(many, np.int64)
         size = self._lasts if stored.dying else 0
-        lowered = fact_arrays.show(numbers, facts, size, self._slide, stored.arrays, stored.labels, out, before, counts)
+        for numbers in parts:
+            stored.lowered |= bool(
+                fact_arrays.show(numbers, facts, size, self._slide, stored.arrays, stored.labels, out, before, counts)
+            )
         written, appeared, vanished, stayed = counts.tolist()
         self._undo.append(partial(self._unlabel, out[0, :written], before[:written]))
-        stored.lowered |= bool(lowered)
         stored.note_all((out[1, :appeared], out[2, :vanished], out[3, :stayed]))
 
     def _unlabel(self, numbers: Ints, before: Ints) -> None:
@@ -381,6 +395,10 @@ class BaseFacts:
         if self.stored.dying:
             shown = self.stored.alive()
             self.stored.labels[shown] = self._deaths(shown)
+
+    def _death(self, time: int) -> int:
+        """Return when a fact of some time dies."""
+        return -(-(time + (self._lasts or 0)) // self._slide) * self._slide
 
     def _deaths(self, numbers: Ints) -> Ints:
         """Return when facts die: at the first slide, if there are any, from which their window does not reach back."""
@@ -396,5 +414,4 @@ class BaseFacts:
             self._present = with_room(self._present[:known], spare)
             self._times = with_room(self._times[:known], spare)
             self._arrived = with_room(self._arrived[:known], spare)
-        self._times[known:count] = NEVER
         self._known = count

@@ -38,12 +38,16 @@ class DeathQueue:
             found, groups = times[ends - 1], len(ends)
         low = 0
         for time, high in zip(found[:groups].tolist(), ends[:groups].tolist(), strict=True):
-            waiting = self._waiting.get(time)
-            if waiting is None:
-                waiting = self._waiting[time] = []
-                heapq.heappush(self._times, time)
-            waiting.append(grouped[low:high])
+            self.wait_together(grouped[low:high], time)
             low = high
+
+    def wait_together(self, numbers: Ints, time: int) -> None:
+        """Queue rows under one time; they are the queue's then."""
+        waiting = self._waiting.get(time)
+        if waiting is None:
+            waiting = self._waiting[time] = []
+            heapq.heappush(self._times, time)
+        waiting.append(numbers)
 
     def renumbered(self, moved: Moves) -> None:
         """Take over the new numbers of rows, -1 for those that are gone."""
@@ -59,4 +63,4 @@ class DeathQueue:
         parts: list[Ints] = []
         while self._times and self._times[0] <= now:
             parts.extend(self._waiting.pop(heapq.heappop(self._times)))
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
