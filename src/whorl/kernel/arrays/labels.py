@@ -276,6 +276,9 @@ def retire_due(numbers, now, relation, labels, gone):  # type: ignore[no-untyped
     _rows, flags, _table, meta = relation
     made = 0
     for at in range(numbers.size):
+        ahead = numbers[min(at + 32, numbers.size - 1)]
+        prefetch(labels, ahead)
+        prefetch(flags, ahead)
         row = numbers[at]
         if labels[row] <= now and flags[row] & NEW != 0:
             flags[row] &= ~np.uint8(NEW)

@@ -169,10 +169,11 @@ class BaseFacts:
         """Forget stored rows that nobody needs; the others get new numbers. Return these, -1 for those forgotten."""
         keep, moved = ~wasted, self.stored.drop(wasted)
         count = self._known = self.stored.count
-        spare = self.stored.room - count
-        self._present = with_room(self._present[: len(keep)][keep], spare)
-        self._times = with_room(self._times[: len(keep)][keep], spare)
-        self._arrived = with_room(self._arrived[: len(keep)][keep], spare)
+        for facts in (self._present, self._times, self._arrived):
+            facts[:count] = facts[: len(keep)][keep]
+        self._present[count : len(keep)] = False
+        if len(self._present) > self.stored.room:  # much was given back
+            self._lengthen()
         self._queue.renumbered(moved)
         self._dirty = [part[: rowset.renumber(part, moved)] for part in self._dirty]
         self._untimed = [part[: rowset.renumber(part, moved)] for part in self._untimed]
@@ -408,10 +409,14 @@ class BaseFacts:
 
     def _reserve(self) -> None:
         """Make room for what is known of the rows stored by now."""
-        count, known = self.stored.count, self._known
+        count = self.stored.count
         if count > len(self._present):
-            spare = self.stored.room - known
-            self._present = with_room(self._present[:known], spare)
-            self._times = with_room(self._times[:known], spare)
-            self._arrived = with_room(self._arrived[:known], spare)
+            self._lengthen()
         self._known = count
+
+    def _lengthen(self) -> None:
+        """Give what is known of rows as much room as the rows have."""
+        known, spare = self._known, self.stored.room - self._known
+        self._present = with_room(self._present[:known], spare)
+        self._times = with_room(self._times[:known], spare)
+        self._arrived = with_room(self._arrived[:known], spare)
