@@ -105,7 +105,7 @@ def _probe(
 ) -> list[list[int]]:
     """Return what is found, sorted: with room for everything, and for so few lines at a time that the call resumes."""
     results = []
-    for room in (3, 40, 4096):
+    for room in (index_arrays.CHAIN, 40, 4096):
         state = np.array([0, 0, NEW, 0], np.int64)
         lines: list[list[int]] = []
         while state[0] < len(left):
@@ -528,6 +528,23 @@ def test_many_keys_far_apart_are_found() -> None:
     left = np.ascontiguousarray(keys[::250].reshape(-1, 1))
     expected = [[key, turn] for key in keys[::250].tolist() for turn in range(20 if key % (500 << 33) == 0 else 1)]
     assert _probe(relation, left, np.array([0]), (0,), np.array([0, -3])) == expected
+
+
+@pytest.mark.parametrize("scale", [1, 1_500], ids=["near", "far"])
+@pytest.mark.parametrize("first", [5, 15, 16, 17])
+def test_what_is_there_is_found_while_rows_enter(scale: int, first: int) -> None:
+    relation = StoredRelation("r", [Type.INTEGER, Type.INTEGER])
+    relation.add(_batch([(key * scale, at) for key in range(30) for at in range(first)], 2))
+    keys = np.arange(30).reshape(-1, 1) * scale
+    state, found, turn = np.array([0, 0, NEW, 0], np.int64), set(), 0
+    while state[0] < len(keys):
+        out, arrays = np.empty((20, 2), np.int64), relation.index((0,)).arrays()
+        made = index_arrays.probe(keys, np.array([0]), arrays, relation.arrays, np.array([0, -3]), out, state)
+        found |= set(map(tuple, out[:made].tolist()))
+        turn += 1
+        if turn < 100:
+            relation.add(_batch([(key * scale, 1000 * turn + at) for key in range(30) for at in range(3)], 2))
+    assert found >= {(key * scale, at) for key in range(30) for at in range(first)}
 
 
 def test_there_is_room_for_one_more_row_of_a_long_list() -> None:

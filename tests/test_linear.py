@@ -10,6 +10,8 @@ from tests.reference import follow_reference
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
+from whorl.kernel.arrays.index import CHAIN
+from whorl.kernel.operators import joins
 from whorl.kernel.strategies import linear
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Epoch
@@ -30,6 +32,11 @@ STREAM link(Ts: Timestamp, X: Integer, Y: Integer) WINDOW(6).
 reachable(Ts, X, Y) :- link(Ts, X, Y).
 reachable(Ts, X, Y) :- link(Ts1, X, Z), reachable(Ts2, Z, Y), largest(Ts, Ts1, Ts2).
 query reachable(_, X, Y).
+"""
+SQUARED = """
+RELATION link(X: Integer, Y: Integer).
+reachable(X, Y) :- link(X, Y).
+reachable(X, Y) :- reachable(X, Z), reachable(Z, Y).
 """
 WAYS = [(PLAIN, "recompute"), (PLAIN, "support"), (LEADING, "support"), (WINDOWED, "expiry")]
 FAR = 1 << 40  # no number of 32 bits
@@ -59,12 +66,34 @@ def _churn(text: str, nodes: list[int], seed: int) -> list[Epoch]:
 @pytest.mark.parametrize(("text", "strategy"), WAYS)
 @pytest.mark.parametrize("seed", range(4))
 def test_rounds_that_end_early_go_on(text: str, strategy: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, size in (("_LINES", 3), ("_ROOM", 4), ("_SMALL", 1), ("_PAUSE", 5)):
+    for name, size in (("_LINES", 3), ("_ROOM", CHAIN), ("_SMALL", CHAIN), ("_PAUSE", 5)):
         monkeypatch.setattr(linear, name, size)
     nodes = list(range(12))
     if seed % 2:  # later numbers need wider rows, in the midst of a round
         nodes += [FAR + node for node in range(4)]
     follow_reference(text, _churn(text, nodes, seed), _host(text, strategy))
+
+
+@pytest.mark.parametrize("strategy", ["recompute", "dred", "pf", "support", "derivations", "absorption", "expiry"])
+@pytest.mark.parametrize("text", [PLAIN, SQUARED], ids=["linear", "squared"])
+def test_rows_enter_what_is_being_joined(text: str, strategy: str) -> None:
+    # Between two chunks, node 1 gets more rows than a chain holds; none of those it had may be left out.
+    leaves = [(1, 100 + at) for at in range(CHAIN - 1)] + [(2, 1000 + at) for at in range(500)]
+    epochs = [
+        Epoch(number, tuple(Change("link", link, 1) for link in links))
+        for number, links in enumerate((leaves, [(1, 2), (3, 1)]), 1)
+    ]
+    follow_reference(text, epochs, _host(text, strategy))
+
+
+@pytest.mark.parametrize("strategy", ["recompute", "dred", "support", "derivations"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_enter_what_is_being_joined_in_small_chunks(
+    strategy: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joins, "CHUNK", CHAIN)
+    monkeypatch.setattr(joins, "_SMALL", CHAIN)
+    follow_reference(SQUARED, _churn(SQUARED, list(range(30)), seed), _host(SQUARED, strategy))
 
 
 @pytest.mark.parametrize("strategy", ["recompute", "support"])

@@ -3,7 +3,8 @@
 Facts enter as columns of numbers, and the clock stops when the epoch is done: checking and encoding the facts is in,
 turning the rows of the view into Python tuples is not, save with ``rows_out``. `engine` is the part of the CPU time
 that maintaining took, without the way in and out. Slides follow each other without a break: what a window holds in
-between is compared in a second run, since to read all of it leaves the next slide with empty caches.
+between is compared in a run before, since to read all of it leaves the next slide with empty caches. So they are
+measured in a process that has had its memory for a while, as a stream's has.
 """
 
 from __future__ import annotations
@@ -83,8 +84,11 @@ def _columns(batch: Batch) -> tuple[Columns, ...]:
 
 
 def _maintain(workload: Workload, strategy: str) -> Outcome:
-    host = InProcess(compiler(workload.rules, outputs=False), _LIMITS, strategy)
     epochs = build_epochs(workload)
+    answers: dict[str, Answer] = {}
+    if workload.load.time is not None:
+        answers["slides"] = _slide_before(workload, strategy, epochs)
+    host = InProcess(compiler(workload.rules, outputs=False), _LIMITS, strategy)
     memory = Memory.watch()
     with Meter() as load:
         report = host.commit(epochs[0])
@@ -92,7 +96,7 @@ def _maintain(workload: Workload, strategy: str) -> Outcome:
     figures["load.engine"] = _engine(load, report)
     if memory is not None:
         figures["rss"] = memory.growth
-    answers = {"load": _answer(host, workload.rules.view)}
+    answers["load"] = _answer(host, workload.rules.view)
     if report.state_bytes is not None:
         figures["state"] = report.state_bytes
     steps = Steps()
@@ -103,12 +107,10 @@ def _maintain(workload: Workload, strategy: str) -> Outcome:
         steps.add(batch.kind, cpu=spent.cpu, wall=spent.wall, engine=_engine(spent, report), probes=probes)
     if workload.steps:
         answers["end"] = _answer(host, workload.rules.view)
-    if workload.load.time is not None:
-        answers["slides"] = _slide_again(workload, strategy, epochs)
     return Outcome(figures | steps.figures(), answers, whorl.__version__)
 
 
-def _slide_again(workload: Workload, strategy: str, epochs: tuple[Epoch, ...]) -> Answer:
+def _slide_before(workload: Workload, strategy: str, epochs: tuple[Epoch, ...]) -> Answer:
     """Return what the window holds after each slide, all together."""
     host = InProcess(compiler(workload.rules, outputs=False), _LIMITS, strategy)
     host.commit(epochs[0])

@@ -1,4 +1,4 @@
-"""Base facts by row number: who is present, since when, in which order they arrived.
+"""Base facts by row number: who is present, since when, and if someone counts them, in which order they arrived.
 
 Facts are the tuple (present, times, arrived), a place for each stored row.
 """

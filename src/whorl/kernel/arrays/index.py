@@ -290,12 +290,14 @@ def follow_chains(walks, going, before, whose, rows):  # type: ignore[no-untyped
 def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[no-untyped-def]
     """Put pairs of a line of ``left`` and the number of an indexed row with its key into ``lines`` and ``numbers``.
 
-    `state` is as for `probe`. Return the number of pairs.
+    `state` is as for `probe`. Return the number of pairs. The call never ends inside a chain: rows may enter before it
+    is resumed, and the last of a chain comes first; vectors grow at their end.
 
     A loop that looks up far away does nothing else, so that it has many on their way at once; and what goes on is told
     apart without a branch, for it is a guess.
     """
     table, before, arena, _meta, _columns = index
+    entries = table.view(np.int64)  # both numbers of an entry at one look, the length above
     flags = relation[1]
     line, offset, need = state[0], state[1], state[2]
     many = left.shape[0]
@@ -316,11 +318,13 @@ def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[n
         high = min(many, low + BLOCK)
         find_entries(left, low, high, keys, index, relation, found)
         for at in range(high - low):
-            starts[at] = table[max(found[at], 0), START]
-            lengths[at] = table[max(found[at], 0), LENGTH] * (found[at] >= 0)
+            starts[at] = entries[max(found[at], 0), 0]
+        for at in range(high - low):
+            lengths[at] = (starts[at] >> 32) * (found[at] >= 0)
+            starts[at] &= 0xFFFFFFFF
         while line < high and not full:
             length = going = total = np.int64(0)
-            most = min(room - made, space) if offset == 0 and far else -1
+            most = min(room - made, space) if far else -1
             while line < high:
                 length = lengths[line - low]
                 if length > CHAIN or total + length > most:
@@ -337,25 +341,26 @@ def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[n
                 lines[made] = whose[nth]
                 numbers[made] = rows[nth]
                 made += flags[rows[nth]] & need != 0
-            while line < high and not full and (not far or length > CHAIN or offset != 0 or made + length > room):
+            while line < high and not full and (not far or length > CHAIN or made + length > room):
                 start, length = starts[line - low], lengths[line - low]
-                row = start
-                for _step in range(offset - 1 if length <= CHAIN else 0):
-                    row = np.int64(before[row])
-                while offset < length and made < room:
-                    if length > CHAIN:
-                        row = np.int64(arena[start + offset])
-                    elif offset != 0:
+                if length > CHAIN:
+                    while offset < length and made < room:
+                        lines[made] = line
+                        numbers[made] = arena[start + offset]
+                        made += flags[numbers[made]] & need != 0
+                        offset += 1
+                    full = offset < length
+                    offset *= full
+                else:
+                    full = made + length > room
+                    row = start
+                    for _nth in range(0 if full else length):
+                        lines[made] = line
+                        numbers[made] = row
+                        made += flags[row] & need != 0
                         row = np.int64(before[row])
-                    lines[made] = line
-                    numbers[made] = row
-                    made += flags[row] & need != 0
-                    offset += 1
-                full = offset < length
-                if not full:
-                    offset = 0
-                    line += 1
-                    length = np.int64(0)
+                line += not full
+                length = np.int64(0)
     state[0] = line
     state[1] = offset
     state[3] += made
@@ -368,7 +373,7 @@ def probe(left, keys, index, relation, wants, out, state):  # type: ignore[no-un
 
     An output line takes, for each of ``wants``, column w of the left line (w >= 0), the row's number (-1) or the row's
     column -2 - w. `state` is (line, offset in its vector, mask of flags, matches) and lets the call resume when
-    ``out`` is full. Return the number of output lines.
+    ``out`` is full; it must have room for CHAIN lines. Return the number of output lines.
     """
     lines = np.empty(out.shape[0], np.int64)
     numbers = np.empty(out.shape[0], np.int64)

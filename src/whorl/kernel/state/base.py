@@ -30,7 +30,10 @@ _FILL = 0.5  # of the table: most facts that arrive are new, and to see that tak
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of the rows of a base relation, by number; the queues that wait for them follow from it."""
+    """What is known of the rows of a base relation, by number; the queues that wait for them follow from it.
+
+    `arrived` is the order in which they came, for windows that count them.
+    """
 
     present: Mask
     times: Ints
@@ -100,7 +103,7 @@ class BaseFacts:
         self._undo: list[Callable[[], None]] = []
 
     def time_of(self, number: int) -> int | None:
-        """Return the time of a fact, None if it has none."""
+        """Return the time of a fact that views see, None if it has none."""
         time = int(self._times[number]) if number < self._known else NEVER
         return None if time == NEVER else time
 

@@ -38,16 +38,19 @@ class DeathQueue:
             found, groups = times[ends - 1], len(ends)
         low = 0
         for time, high in zip(found[:groups].tolist(), ends[:groups].tolist(), strict=True):
-            self.wait_together(grouped[low:high], time)
+            (self._waiting.get(time) or self._open(time)).append(grouped[low:high])
             low = high
 
     def wait_together(self, numbers: Ints, time: int) -> None:
         """Queue rows under one time; they are the queue's then."""
-        waiting = self._waiting.get(time)
-        if waiting is None:
-            waiting = self._waiting[time] = []
-            heapq.heappush(self._times, time)
-        waiting.append(numbers)
+        (self._waiting.get(time) or self._open(time)).append(numbers)
+
+    def _open(self, time: int) -> list[Ints]:
+        """Return the list of a time that nobody waits for yet; it does not stay empty."""
+        heapq.heappush(self._times, time)
+        waiting: list[Ints] = []
+        self._waiting[time] = waiting
+        return waiting
 
     def renumbered(self, moved: Moves) -> None:
         """Take over the new numbers of rows, -1 for those that are gone."""

@@ -18,7 +18,6 @@ from whorl.kernel.strategies.linear import LinearGrowth
 from whorl.kernel.strategies.stratum import Entry, Stratum, needs_for
 
 Rows = dict[str, list[Ints]]
-_NONE = np.empty(0, np.int64)
 
 
 class TooLong(Exception):
@@ -137,10 +136,9 @@ class Fixpoint:
 
     def _grow_at_once(self, linear: LinearGrowth, grown: Rows, rounds: int) -> int:
         ((name, parts),) = grown.items()
-        numbers = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else _NONE
-        if not len(numbers):
+        if not any(map(len, parts)):
             return rounds
-        changed, rounds = linear.run(numbers, rounds, self.check_deadline)
+        changed, rounds = linear.run(parts, rounds, self.check_deadline)
         for part in changed:
             self.accepted(name, part)
         return rounds

@@ -6,7 +6,7 @@ than they do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.stratum import Entry, Stratum
 
 _LINES = 1024  # rows that are read at once
-_ROOM, _SMALL = 2048, 32  # derivations that are entered at once: at the most, and with few rows
+_ROOM, _SMALL = 2048, 32  # derivations that are entered at once: at the most, and with few rows; CHAIN or more
 _PAUSE = 1 << 20  # derivations after which somebody may look at the clock
 
 
@@ -31,16 +31,16 @@ class LinearGrowth:
         self._algebra = algebra
         self._head = stratum.relation(entry.relation)
 
-    def run(self, numbers: Ints, rounds: int, look: Callable[[], None]) -> tuple[list[Ints], int]:
+    def run(self, parts: Sequence[Ints], rounds: int, look: Callable[[], None]) -> tuple[list[Ints], int]:
         """Derive what rows lead to, after some rounds before; return the rows that changed, and the rounds then.
 
         Now and then ``look`` is called, which may give up.
         """
-        head = self._head
-        queue, state = _longer(numbers), self._begin(len(numbers), rounds)
+        head, many = self._head, sum(map(len, parts))
+        queue, state = _queue(parts, many), self._begin(many, rounds)
         changed: list[Ints] = []
         ended, join, how = growth.PAUSE, self._join(), self._how()
-        room = min(_ROOM, 2 * len(numbers) + _SMALL)
+        room = min(_ROOM, 2 * many + _SMALL)
         buffers = self._buffers(room)
         try:
             while ended != growth.DONE:
@@ -130,11 +130,11 @@ def _move_on(queue: Ints, state: Ints) -> Ints:
     for place in (growth.LOW, growth.HIGH, growth.END):
         state[place] -= low
     state[growth.NOTED] = state[growth.END]
-    return _longer(left)
+    return _queue([left], len(left))
 
 
-def _longer(numbers: Ints) -> Ints:
-    """Return a queue with some rows, and room for more."""
-    queue = np.empty(4 * len(numbers) + 2 * _ROOM, np.int64)
-    queue[: len(numbers)] = numbers
+def _queue(parts: Sequence[Ints], many: int) -> Ints:
+    """Return a queue with rows, ``many`` together, and room for more."""
+    queue = np.empty(4 * many + 2 * _ROOM, np.int64)
+    np.concatenate(parts, out=queue[:many])
     return queue
