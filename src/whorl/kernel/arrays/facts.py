@@ -20,22 +20,27 @@ NEVER = np.iinfo(np.int64).min  # the time of a fact that arrived before event t
 def arrive(numbers, times, arrivals, old, facts, relation, touched, known, before, counts):  # type: ignore[no-untyped-def]
     """Let facts arrive in their order, with times if there are any; a later time replaces an earlier one.
 
-    ``arrivals`` is how many did before, -1 if nobody counts them. Put each row once into ``touched``; of those below
-    ``old`` something was known: put them into ``known``, and what it was into ``before``. Set ``counts`` to how many
-    rows were touched, how many of them were not present, and of how many something was known.
+    ``arrivals`` is how many did before, -1 if nobody counts them. Put the rows into ``touched``, those from ``old`` on
+    perhaps twice; of the others something was known: put them into ``known``, and what it was into ``before``. Set
+    ``counts`` to how many rows were touched, how many of them were not present, and of how many something was known,
+    and to the first and the last time.
     """
     present, since, arrived = facts
     flags = relation[1]
     made = 0
     fresh = 0
     noted = 0
+    first = FOREVER
+    last = NEVER
     for at in range(numbers.size):
         row = numbers[at]
-        if flags[row] & MARK == 0:
-            flags[row] |= MARK
+        time = times[at] if times.size else NEVER
+        first, last = min(first, time), max(last, time)
+        if row >= old or flags[row] & MARK == 0:
             touched[made] = row
             made += 1
             if row < old:
+                flags[row] |= MARK
                 known[noted] = row
                 before[noted, 0] = present[row]
                 before[noted, 1] = since[row]
@@ -47,11 +52,10 @@ def arrive(numbers, times, arrivals, old, facts, relation, touched, known, befor
                 fresh += 1
         if arrivals >= 0:
             arrived[row] = arrivals + 1 + at
-        if times.size and times[at] > since[row]:
-            since[row] = times[at]
-    for at in range(made):
-        flags[touched[at]] &= ~np.uint8(MARK)
-    counts[0], counts[1], counts[2] = made, fresh, noted
+        since[row] = max(since[row], time)
+    for at in range(noted):
+        flags[known[at]] &= ~np.uint8(MARK)
+    counts[0], counts[1], counts[2], counts[3], counts[4] = made, fresh, noted, first, last
 
 
 @inlined
@@ -84,8 +88,9 @@ def show(numbers, facts, size, slide, relation, labels, out, before, counts):  #
     """Let rows, perhaps named twice, be alive if their facts are present; with a ``size``, until their window passed.
 
     Put rows that changed into a line of ``out`` by what they were and are, as `sort_changes` does: line NEW | OLD takes
-    those whose label is another one, or that are back. Line 0 takes the rows whose label was written, in the order in
-    which ``before`` keeps what it was. Return 1 if the label of a row that was alive got smaller, else 0.
+    those whose label is another one, or that are back. Line 0 takes the rows whose label was written and had a
+    meaning, in the order in which ``before`` keeps what it was. Return 1 if the label of a row that was alive got
+    smaller, else 0.
     """
     present, since, _arrived = facts
     _rows, flags, _table, meta = relation
@@ -104,7 +109,9 @@ def show(numbers, facts, size, slide, relation, labels, out, before, counts):  #
         flags[row] = bits | NEW
         if size != 0:
             death = death_of(since[row], size, slide, death)
-            if fresh or labels[row] != death:
+            if bits == 0:
+                labels[row] = death
+            elif fresh or labels[row] != death:
                 out[0, counts[0]] = row
                 before[counts[0]] = labels[row]
                 counts[0] += 1
@@ -144,20 +151,15 @@ def group_by_time(numbers, times, grouped, found, ends):  # type: ignore[no-unty
 
     Return how many times there are, -1 if there are more than ``found`` holds, which is a power of 2 long.
     """
-    same = 1
+    same = 1  # those at the start that die together are not told apart one by one
     while same < times.size and times[same] == times[0]:
         same += 1
-    if same == times.size:
-        found[0] = times[0]
-        ends[0] = same
-        grouped[:] = numbers
-        return 1
-    groups = 0
     places = np.full(4 * found.size, -1, np.int64)
     mask = places.size - 1
     counts = np.zeros(found.size, np.int64)
     member = np.empty(times.size, np.int64)
-    for at in range(times.size):
+    groups = 0
+    for at in range(same - 1, times.size):
         time = times[at]
         place = np.int64((np.uint64(time) * GOLDEN) >> np.uint64(32)) & mask
         while places[place] >= 0 and found[places[place]] != time:
@@ -170,11 +172,14 @@ def group_by_time(numbers, times, grouped, found, ends):  # type: ignore[no-unty
             groups += 1
         member[at] = places[place]
         counts[member[at]] += 1
+    counts[0] += same - 1
     start = 0
     for group in range(groups):
         ends[group] = start
         start += counts[group]
-    for at in range(times.size):
+    grouped[: same - 1] = numbers[: same - 1]
+    ends[0] = same - 1
+    for at in range(same - 1, times.size):
         grouped[ends[member[at]]] = numbers[at]
         ends[member[at]] += 1
     return groups

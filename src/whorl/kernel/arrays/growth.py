@@ -1,7 +1,8 @@
-"""Round after round of a linear rule in one call: read the rows that the last round brought, join, enter what follows.
+"""A rule that joins two atoms, in one call: read rows of the one, join them with the other, enter what follows.
 
-The steps are those of `rowset` and `index`. The loop around them is here, and what a derivation offers, which uses a
-row of the head and one other. The loop ends early when it needs room, and goes on from its state when there is some.
+If the rule is linear, rows that a round brought are read in the next, round after round. The steps are those of
+`rowset` and `index`. The loop around them is here, and what a derivation offers by the two rows that it uses. The loop
+ends early when it needs room, and goes on from its state when there is some.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from numba import types
 
 from whorl.kernel.arrays.facts import FOREVER
 from whorl.kernel.arrays.index import INDEX, fill, match
-from whorl.kernel.arrays.jit import INT, INTS, ROWS, inlined, kernel, part
+from whorl.kernel.arrays.jit import INT, INTS, ROWS, inlined, kernel, part, prefetch
 from whorl.kernel.arrays.labels import fingerprint_of_pair
-from whorl.kernel.arrays.rowset import ADD, COUNT, MARK, NEW, RAISE, RELATION, TELL, enter_rows, read_rows
+from whorl.kernel.arrays.rowset import ADD, COUNT, MARK, MOST, NEW, RAISE, RELATION, TELL, enter_rows, read_rows
 
 PLAIN, RANKS, DEATHS = 0, 1, 2  # what labels are
 DONE, ROOM, WIDER, LIMIT, PAUSE = 0, 1, 2, 3, 4  # why a call ended
@@ -22,9 +23,10 @@ DONE, ROOM, WIDER, LIMIT, PAUSE = 0, 1, 2, 3, 4  # why a call ended
 # from where on rows in the queue are still to be noted as changes, and the last round that may pass the bounds.
 FIRST, LOW, HIGH, END, LINE, OFFSET, ENTERED, MADE, ROUNDS, PROBES, MATCHES = range(11)
 MOST_ROUNDS, MOST_ROWS, PAUSE_AT, NOTED, PASSED = range(11, 16)
-# Places in `how`: the head's width, what labels are, the rule, whether the labels of the head's rows and of the others
-# count, whether the head comes first in the rule, the flags that others must have.
-WIDTH, ALGEBRA, RULE, OWN, OTHER, LEADS, NEED = range(7)
+# Places in `how`: the head's width, what labels are, the rule, whether the labels of the rows read and of the others
+# count, whether those read come first in the rule, the flags that others must have, and whether there are rounds.
+WIDTH, ALGEBRA, RULE, OWN, OTHER, LEADS, NEED, LINEAR = range(8)
+SOURCE = types.Tuple((RELATION, INTS))  # type: ignore[no-untyped-call]
 JOIN = types.Tuple((INTS, INDEX, RELATION, INTS, INTS))  # type: ignore[no-untyped-call]
 
 
@@ -32,6 +34,8 @@ JOIN = types.Tuple((INTS, INDEX, RELATION, INTS, INTS))  # type: ignore[no-untyp
 def offer_deaths(how, own, lines, numbers, made, labels, other, offers):  # type: ignore[no-untyped-def]
     """Put when each derivation dies into ``offers``: with the first of the rows it uses."""
     if how[OTHER] != 0:
+        for at in range(made):
+            prefetch(other, numbers[at])
         for at in range(made):
             offers[at] = other[numbers[at]]
     else:
@@ -67,16 +71,18 @@ def keep_once(queue, state, flags):  # type: ignore[no-untyped-def]
     state[END] = kept
 
 
-@kernel(INT(INTS, INTS, RELATION, INTS, JOIN, INTS, ROWS, ROWS, INTS))
-def follow_rounds(queue, state, head, labels, join, how, batch, out, offers):  # type: ignore[no-untyped-def]
-    """Derive what the rows in the queue lead to, round by round; rows that changed are appended to it.
+@kernel(INT(INTS, INTS, SOURCE, RELATION, INTS, JOIN, INTS, ROWS, ROWS, INTS))
+def follow_rounds(queue, state, source, head, labels, join, how, batch, out, offers):  # type: ignore[no-untyped-def]
+    """Derive what the rows in the queue lead to; rows of the head that changed are appended to it.
 
-    Return why the call ended. After WIDER, the lines of ``out`` from ENTERED to MADE are still to be entered.
+    If the rule is linear, rows are read from the head, and go on round by round. Return why the call ended. After
+    WIDER, the lines of ``out`` from ENTERED to MADE are still to be entered.
     """
+    left, own = source
     keys, index, right, wants, other = join
-    flags, table, meta = head[1], head[2], head[3]
+    flags, meta = head[1], head[3]
     width = how[WIDTH]
-    number = batch.shape[1] - 1  # the column of a row's own number
+    number = batch.shape[1] - (how[ALGEBRA] != PLAIN)  # the column of a row's own number, after the others
     lines = np.empty(out.shape[0], np.int64)
     numbers = np.empty(out.shape[0], np.int64)
     mode = ADD if how[ALGEBRA] == PLAIN else (TELL if how[ALGEBRA] == RANKS else RAISE)
@@ -84,10 +90,12 @@ def follow_rounds(queue, state, head, labels, join, how, batch, out, offers):  #
     entering = np.empty(1, np.int64)
     while True:
         if state[LOW] == state[HIGH]:  # a round is over
+            if how[LINEAR] == 0 and state[HIGH] > 0:
+                return DONE
             reached = state[ROUNDS] > state[MOST_ROUNDS] or meta[COUNT] > state[MOST_ROWS]
             if reached and state[HIGH] > 0 and state[PASSED] < state[ROUNDS]:
                 return LIMIT
-            if how[ALGEBRA] == DEATHS:
+            if how[ALGEBRA] == DEATHS and how[LINEAR] != 0:
                 keep_once(queue, state, flags)
             state[HIGH] = state[END]
             if state[LOW] == state[HIGH]:
@@ -96,12 +104,12 @@ def follow_rounds(queue, state, head, labels, join, how, batch, out, offers):  #
             state[ROUNDS] += 1
         many = min(batch.shape[0], state[HIGH] - state[LOW])
         rows = batch[:many]
-        read_rows(head, queue[state[LOW] : state[LOW] + many], width, rows)
+        read_rows(left, queue[state[LOW] : state[LOW] + many], number, rows)
         joining[0], joining[1], joining[2], joining[3] = state[LINE], state[OFFSET], how[NEED], 0
         while joining[0] < many:
             needed = meta[COUNT] + out.shape[0]
             state[LINE], state[OFFSET] = joining[0], joining[1]
-            if needed > flags.size or 10 * needed > 7 * table.size or state[END] + out.shape[0] > queue.size:
+            if needed > flags.size or needed > meta[MOST] or state[END] + out.shape[0] > queue.size:
                 return ROOM
             if state[MATCHES] >= state[PAUSE_AT]:
                 return PAUSE
@@ -109,7 +117,7 @@ def follow_rounds(queue, state, head, labels, join, how, batch, out, offers):  #
             fill(rows, lines, numbers, made, right, wants, out)
             state[MATCHES] += made
             if mode == RAISE:
-                offer_deaths(how, rows[:, number], lines, numbers, made, labels, other, offers)
+                offer_deaths(how, rows[:, number], lines, numbers, made, own, other, offers)
             entering[0] = 0
             fresh = enter_rows(out[:made], width, head, mode, offers, labels, queue[state[END] :], entering)
             if mode == TELL:  # most derivations change nothing, and need no label

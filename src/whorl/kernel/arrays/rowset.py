@@ -18,7 +18,8 @@ from numba import types
 from whorl.kernel.arrays.jit import BOOLS, BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, part, prefetch
 
 NEW, OLD, MARK = 1, 2, 4  # alive after this epoch, alive before it, collected by someone
-COUNT, BITS, NARROW, DEAD = 0, 1, 2, 3  # places in `meta`: rows, bits of the table, narrow or not, dead rows or none
+# Places in `meta`: rows, bits of the table, narrow or not, dead rows or none, rows that the table may hold.
+COUNT, BITS, NARROW, DEAD, MOST = range(5)
 RELATION = types.Tuple((ROWS, BYTES, INTS, INTS))  # type: ignore[no-untyped-call]
 NUMBER, ADD, ADOPT, RAISE, LOWER, TELL = 1, 2, 3, 4, 5, 6  # modes of `enter_rows`
 BLOCK = 512

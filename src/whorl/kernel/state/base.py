@@ -25,7 +25,6 @@ from whorl.model.values import Row
 
 _NO_TIMES = np.empty(0, np.int64)
 _PARTS = 4  # that are gone through one by one; to put more together costs less
-_FILL = 0.5  # of the table: most facts that arrive are new, and to see that takes longer in a fuller one
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class BaseFacts:
     def __init__(self, relation: Relation, stored: StoredRelation) -> None:
         self.relation = relation
         self.stored = stored
-        stored.fill = _FILL
+        stored.expect_new()
         if self._lasts is not None:
             stored.keep_labels()
             stored.dying = True
@@ -261,7 +260,7 @@ class BaseFacts:
         """Let facts arrive in their order, with their times if there are any."""
         many, stored = len(numbers), self.stored
         touched, known = np.empty(many, np.int64), np.empty(many, np.int64)
-        before, made = np.empty((many, 3), np.int64), np.empty(3, np.int64)
+        before, made = np.empty((many, 3), np.int64), np.empty(5, np.int64)
         facts = (self._present, self._times, self._arrived)
         stamps = _NO_TIMES if times is None else times
         if not stamps.flags.carray or stamps.dtype != np.int64:  # Arrow's cannot be written
@@ -269,7 +268,7 @@ class BaseFacts:
         arrivals = self._arrivals if self._counted else -1
         fact_arrays.arrive(numbers, stamps, arrivals, self._old, facts, stored.arrays, touched, known, before, made)
         self._arrivals += many
-        arrived, fresh, noted = made.tolist()
+        arrived, fresh, noted, first, last = made.tolist()
         touched = touched[:arrived]
         self._undo.append(partial(self._send_back, touched, known[:noted], before[:noted]))
         counts.inserted += fresh
@@ -282,10 +281,9 @@ class BaseFacts:
             self._undo.append(partial(self._leave_line, many))
         if times is None or self._lasts is None or not many:
             return
-        first = int(times.min())
         if first == NEVER:
             self._untimed.append(numbers)
-        elif (death := self._death(first)) == self._death(int(times.max())):  # one that lives longer waits already
+        elif (death := self._death(first)) == self._death(last):  # one that lives longer waits already
             self._queue.wait_together(touched.copy(), death)
         else:
             self._wait(touched)

@@ -17,6 +17,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Moves: TypeAlias = npt.NDArray[np.int32]  # the new number of each row, -1 if it is gone
 _FILL = 0.7  # of a table that may be in use
+_ROOMY = 0.5  # likewise, where most rows that come are new: to see that takes longer in a fuller table
 _SMALL_BITS = 6
 _FEW, _TINY = 1 << 17, 512  # changes that may be held twice; and a part of them that is not worth a call
 SPARE = 4096  # rows that are no waste
@@ -45,7 +46,7 @@ class StoredRelation:
     def __init__(self, name: str, types: Sequence[Type]) -> None:
         self.name = name
         self.dying = False  # whether labels are times of death
-        self.fill = _FILL
+        self._fill = _FILL
         self.types = tuple(types) or (Type.INTEGER,)  # a relation without columns holds the row (0)
         self.width = len(self.types)
         self._all = np.arange(self.width)
@@ -59,8 +60,8 @@ class StoredRelation:
         words = (self.width + 1) // 2
         self._rows = np.empty((32, words), np.int64)
         self._flags = np.zeros(32, np.uint8)
-        self._meta = np.array([0, _SMALL_BITS, 1, 0], np.int64)
-        self._table = np.zeros(1 << _SMALL_BITS, np.int64)
+        self._meta = np.array([0, 0, 1, 0, 0], np.int64)
+        self._take_table(np.zeros(1 << _SMALL_BITS, np.int64))
         self.labels: Ints = np.empty(0, np.int64)
         self._labelled = False
         self._changed: list[Ints] = []
@@ -96,6 +97,16 @@ class StoredRelation:
         if columns not in self._indexes:
             self._indexes[columns] = Index(self, columns)
         return self._indexes[columns]
+
+    def expect_new(self) -> None:
+        """Be ready for rows most of which are new when they come."""
+        self._fill = _ROOMY
+        self._take_table(self._table)
+
+    def _take_table(self, table: Ints) -> None:
+        self._table = table
+        self._meta[rowset.BITS] = len(table).bit_length() - 1
+        self._meta[rowset.MOST] = int(self._fill * len(table))
 
     def keep_labels(self) -> None:
         """Give every row a label."""
@@ -320,8 +331,7 @@ class StoredRelation:
             self._lengthen(room)
         bits = self._bits_for(room)
         if bits < int(self._meta[rowset.BITS]):
-            self._table = np.zeros(1 << bits, np.int64)
-            self._meta[rowset.BITS] = bits
+            self._take_table(np.zeros(1 << bits, np.int64))
             self.arrays = (self._rows, self._flags, self._table, self._meta)
         else:
             self._table.fill(0)
@@ -333,7 +343,7 @@ class StoredRelation:
     def _bits_for(self, many: int) -> int:
         """Return how long a table for so many rows must be, as a power of 2."""
         bits = _SMALL_BITS
-        while many > self.fill * (1 << bits):
+        while many > self._fill * (1 << bits):
             bits += 1
         return bits
 
@@ -349,12 +359,10 @@ class StoredRelation:
         labelled = self._labelled
         self.clear()
         count = len(stored.flags)
-        bits = self._bits_for(count)
         self._narrow = stored.narrow
         self._rows, self._flags = stored.rows.copy(), stored.flags.copy()
-        self._table = np.zeros(1 << bits, np.int64)
-        self._meta[:] = 0
-        self._meta[rowset.COUNT], self._meta[rowset.BITS] = count, bits
+        self._take_table(np.zeros(1 << self._bits_for(count), np.int64))
+        self._meta[rowset.COUNT] = count
         self._meta[rowset.NARROW], self._meta[rowset.DEAD] = stored.narrow, 1
         self.living = int(np.count_nonzero(self._flags & rowset.NEW))
         self._labelled = labelled or stored.labels is not None
@@ -389,9 +397,9 @@ class StoredRelation:
         needed = self.count + more
         if needed > len(self._flags):
             self._lengthen(2 * needed + needed // 4)  # as many dead as alive, and an epoch more, until they are swept
-        bits = int(self._meta[rowset.BITS])
-        if needed > self.fill * (1 << bits):
-            while needed > self.fill * (1 << bits):
+        if needed > self._meta[rowset.MOST]:
+            bits = int(self._meta[rowset.BITS])
+            while needed > self._fill * (1 << bits):
                 bits += 2 if bits < 18 else 1
             self._grow_table(bits)
 
@@ -409,7 +417,7 @@ class StoredRelation:
         old = len(self._table)
         self.arrays = ()  # type: ignore[assignment]
         self._table.resize(1 << bits, refcheck=False)
-        self._meta[rowset.BITS] = bits
+        self._take_table(self._table)
         self.arrays = (self._rows, self._flags, self._table, self._meta)
         if not rowset.spread(self._table, old, bits, np.empty(min(old, _FIRST), np.int64)):
             self._table[:] = 0

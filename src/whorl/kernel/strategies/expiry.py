@@ -55,6 +55,7 @@ class Expiry(Rederive):
         """Let the labels of the stratum be times of death."""
         for name in self.stratum.plan.relations:
             self.stratum.relation(name).dying = True
+            self.stratum.relation(name).expect_new()
 
     def resume(self) -> None:
         """Go on from rows and their times of death."""

@@ -14,7 +14,7 @@ from whorl.kernel.arrays import growth
 from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.operators.joins import ProbeIndex
 from whorl.kernel.state.relation import Ints
-from whorl.kernel.strategies.linear import LinearGrowth
+from whorl.kernel.strategies.one_join import OneJoin
 from whorl.kernel.strategies.stratum import Entry, Stratum, needs_for
 
 Rows = dict[str, list[Ints]]
@@ -34,8 +34,7 @@ class Fixpoint:
     def __init__(self, stratum: Stratum) -> None:
         self.stratum = stratum
         self.deadline: float | None = None  # when to give up, in seconds of this thread
-        self._rounds: LinearGrowth | None = None  # where they run in one call
-        self._looked = False  # for whether they do
+        self._joins: dict[Entry, OneJoin | None] = {}  # what is followed in one call
 
     @property
     def nbytes(self) -> int:
@@ -121,24 +120,31 @@ class Fixpoint:
                         stratum.check_limits(rounds, entry.rule, sample)
         return rounds
 
-    def _linear(self) -> LinearGrowth | None:
+    def _linear(self) -> OneJoin | None:
         """Return the rounds in one call, if the stratum is one linear recursion."""
-        stratum = self.stratum
-        if not self._looked:
-            self._looked = True
-            inside = [entry for entry in stratum.entries if entry.inside]
-            if self.algebra is not None and len(inside) == 1 and inside[0].positive and len(stratum.names) == 1:
-                only = stratum.at_atom(inside[0], trace=self.trace, also=self.also(inside[0].rule)).only
-                plain = not stratum.best and not stratum.frontiers and stratum.exchange is None
-                if plain and isinstance(only, ProbeIndex):
-                    self._rounds = LinearGrowth(stratum, inside[0], only, self.algebra)
-        return self._rounds
+        inside = [entry for entry in self.stratum.entries if entry.inside]
+        return self._one_join(inside[0]) if len(inside) == 1 and len(self.stratum.names) == 1 else None
 
-    def _grow_at_once(self, linear: LinearGrowth, grown: Rows, rounds: int) -> int:
+    def _one_join(self, entry: Entry) -> OneJoin | None:
+        """Return the rule of an entry as one call, if it is one join from there."""
+        if entry not in self._joins:
+            self._joins[entry] = self._find_join(entry)
+        return self._joins[entry]
+
+    def _find_join(self, entry: Entry) -> OneJoin | None:
+        stratum = self.stratum
+        if self.algebra is None or not entry.positive or stratum.exchange is not None:
+            return None
+        if stratum.best or stratum.frontiers:
+            return None
+        only = stratum.at_atom(entry, trace=self.trace, also=self.also(entry.rule)).only
+        return OneJoin(stratum, entry, only, self.algebra) if isinstance(only, ProbeIndex) else None
+
+    def _grow_at_once(self, linear: OneJoin, grown: Rows, rounds: int) -> int:
         ((name, parts),) = grown.items()
         if not any(map(len, parts)):
             return rounds
-        changed, rounds = linear.run(parts, rounds, self.check_deadline)
+        changed, rounds = linear.grow(parts, rounds, self.check_deadline)
         for part in changed:
             self.accepted(name, part)
         return rounds
@@ -154,6 +160,13 @@ class Fixpoint:
 
     def follow(self, entry: Entry, numbers: Ints, grown: Rows) -> None:
         """Derive what rows lead to at one atom."""
+        join = self._one_join(entry) if self.algebra != growth.RANKS else None
+        if join is not None:
+            name = self.stratum.rules[entry.rule].relation
+            for changed in join.follow(numbers, self.check_deadline):
+                self.accepted(name, changed)
+                grown[name].append(changed)
+            return
         chunks = self.joined(entry, numbers, needs_for(self.stratum, entry.rule, NEW))
         self.take(entry.rule, self._counted(chunks), grown)
 

@@ -1,7 +1,7 @@
-"""A recursion with one rule that reads it once, and joins it with one other relation: its rounds run in one call.
+"""A rule that is one join from where it is entered: what rows lead to there is derived in one call.
 
-So do closures, paths and regions, where a round may bring a handful of rows and the way between kernels would cost more
-than they do.
+If it is the one rule of a recursion that reads it, and does so once, all rounds run in that call: so do closures, paths
+and regions, where a round may bring a handful of rows and the way between kernels would cost more than they do.
 """
 
 from __future__ import annotations
@@ -21,30 +21,41 @@ _ROOM, _SMALL = 2048, 32  # derivations that are entered at once: at the most, a
 _PAUSE = 1 << 20  # derivations after which somebody may look at the clock
 
 
-class LinearGrowth:
-    """The rounds of one linear rule, with labels of some algebra."""
+class OneJoin:
+    """One rule, entered at one atom, with labels of some algebra."""
 
     def __init__(self, stratum: Stratum, entry: Entry, probe: ProbeIndex, algebra: int) -> None:
         self._stratum = stratum
         self._entry = entry
         self._probe = probe
         self._algebra = algebra
-        self._head = stratum.relation(entry.relation)
+        self._source = stratum.relation(entry.relation)
+        self._head = stratum.head(entry.rule)
 
-    def run(self, parts: Sequence[Ints], rounds: int, look: Callable[[], None]) -> tuple[list[Ints], int]:
-        """Derive what rows lead to, after some rounds before; return the rows that changed, and the rounds then.
+    def follow(self, numbers: Ints, look: Callable[[], None]) -> list[Ints]:
+        """Derive what rows lead to, and not what that leads to; return the rows that changed.
 
         Now and then ``look`` is called, which may give up.
         """
+        return self._run([numbers], 0, look, linear=False)[0]
+
+    def grow(self, parts: Sequence[Ints], rounds: int, look: Callable[[], None]) -> tuple[list[Ints], int]:
+        """Derive all that rows lead to, after some rounds before; return the rows that changed, and the rounds then."""
+        return self._run(parts, rounds, look, linear=True)
+
+    def _run(
+        self, parts: Sequence[Ints], rounds: int, look: Callable[[], None], *, linear: bool
+    ) -> tuple[list[Ints], int]:
         head, many = self._head, sum(map(len, parts))
         queue, state = _queue(parts, many), self._begin(many, rounds)
         changed: list[Ints] = []
-        ended, join, how = growth.PAUSE, self._join(), self._how()
+        ended, how = growth.PAUSE, self._how(linear=linear)
         room = min(_ROOM, 2 * many + _SMALL)
         buffers = self._buffers(room)
         try:
             while ended != growth.DONE:
-                ended = growth.follow_rounds(queue, state, head.arrays, head.labels, join, how, *buffers)
+                join, source = self._join(), (self._source.arrays, self._source.labels)  # the head may be any of them
+                ended = growth.follow_rounds(queue, state, source, head.arrays, head.labels, join, how, *buffers)
                 if ended == growth.WIDER:
                     self._enter_rest(queue, state, buffers[1], buffers[2])
                 elif ended == growth.PAUSE:
@@ -90,7 +101,7 @@ class LinearGrowth:
 
     def _buffers(self, room: int) -> tuple[Ints, Ints, Ints]:
         """Return room for rows read, for derivations, and for what they offer."""
-        wide = self._head.width + (self._algebra != growth.PLAIN)
+        wide = self._source.width + (self._algebra != growth.PLAIN)
         derived = np.empty((room, self._head.width), np.int64)
         return np.empty((min(_LINES, room), wide), np.int64), derived, np.empty(room, np.int64)
 
@@ -99,11 +110,11 @@ class LinearGrowth:
         wants = probe.wants[: self._head.width]  # the others are the rows used, which the kernel knows
         return probe.keys, probe.index.arrays(), probe.relation.arrays, wants, probe.relation.labels
 
-    def _how(self) -> Ints:
+    def _how(self, *, linear: bool) -> Ints:
         """Return the numbers that tell the kernel what to do."""
         leads = self._stratum.premises(self._entry.rule)[0] == self._entry.relation
-        counts = (self._head.dying, self._probe.relation.dying, leads)
-        return np.array([self._head.width, self._algebra, self._entry.rule, *counts, NEW], np.int64)
+        counts = (self._source.dying, self._probe.relation.dying, leads)
+        return np.array([self._head.width, self._algebra, self._entry.rule, *counts, NEW, linear], np.int64)
 
     def _enter_rest(self, queue: Ints, state: Ints, derived: Ints, offers: Ints) -> None:
         """Enter the derivations that needed wider rows."""
