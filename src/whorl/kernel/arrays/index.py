@@ -252,6 +252,9 @@ def find_entries(left, low, high, keys, index, relation, found):  # type: ignore
 def fill(left, lines, numbers, made, relation, wants, out):  # type: ignore[no-untyped-def]
     """Write the output lines of matched pairs, column by column."""
     rows, _flags, _table, meta = relation
+    if rows.shape[0] > FAR:
+        for line in range(made):
+            prefetch(rows, numbers[line] * rows.shape[1])
     for at in range(wants.size):
         want = wants[at]
         if want >= 0:
@@ -271,6 +274,8 @@ def follow_chains(walks, going, before, whose, rows):  # type: ignore[no-untyped
     All are followed side by side, a row of each in turn, so that what is looked up for one does not wait for another.
     """
     while going != 0:
+        for nth in range(going):
+            prefetch(before, walks[ROW, nth])
         for nth in range(going):
             walks[ROW, nth] = before[walks[ROW, nth]]
         many = going
@@ -317,6 +322,9 @@ def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[n
         low = line
         high = min(many, low + BLOCK)
         find_entries(left, low, high, keys, index, relation, found)
+        if far:
+            for at in range(high - low):
+                prefetch(table, max(found[at], 0) * 2)
         for at in range(high - low):
             starts[at] = entries[max(found[at], 0), 0]
         for at in range(high - low):
@@ -337,6 +345,8 @@ def match(left, keys, index, relation, lines, numbers, state):  # type: ignore[n
                 total += length
                 line += 1
             follow_chains(walks, going, before, whose, rows)
+            for nth in range(total):
+                prefetch(flags, rows[nth])
             for nth in range(total):
                 lines[made] = whose[nth]
                 numbers[made] = rows[nth]

@@ -1,7 +1,8 @@
 """How array kernels are compiled: ahead of any program, with fixed types, cached on disk, without the interpreter lock.
 
 `prefetch` asks the processor to load an array element early. It is an instruction, not a read: dropping it changes
-nothing but speed, and it is dropped when the JIT is off.
+nothing but speed, and it is dropped when the JIT is off. It asks for the second cache: of elements far away the first
+can wait for a few only, and then everything else waits too.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ else:
 
     @intrinsic
     def prefetch(_context: Any, array: Any, index: Any) -> Any:
-        """Load ``array[index]`` into the cache soon."""
+        """Load ``array[index]`` into the second cache soon."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             data = make_array(signature.args[0])(context, builder, args[0]).data  # type: ignore[no-untyped-call]
@@ -73,7 +74,7 @@ else:
             word = ir.IntType(32)
             kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
             call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
-            builder.call(call, [place, word(0), word(3), word(1)])
+            builder.call(call, [place, word(0), word(2), word(1)])
             return context.get_dummy_value()
 
         return types.void(array, index), generate
