@@ -1,6 +1,4 @@
-"""Rules that are one join, in one call, with rounds or without: it ends early for room, wider rows, limits and the clock,
-and goes on rightly.
-"""
+"""Rules that are one join, in one call: it ends early for room, wider rows, limits and the clock, and goes on."""
 
 from __future__ import annotations
 
