@@ -271,3 +271,20 @@ def test_what_is_swept_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     tracemalloc.stop()
     assert len(host.rows("v")) == 11
     assert held[-1] - held[1] < 9 * 1000 * 2  # two bytes for each fact that came and went
+
+
+def test_a_window_that_slides_sweeps_before_its_table_grows() -> None:
+    size, slide = 20_000, 2_000  # of a table that may hold 32,768
+    text = f"STREAM e(Ts: Timestamp, X: Integer) WINDOW({size}, {slide}).\nv(X) :- e(_, X).\nquery v(X).\n"
+    source = Source("slides", text)
+    host = InProcess(lambda types: compile_program(source, data_types=types), None, "expiry")
+    rooms: set[tuple[int, int]] = set()
+    for number, end in enumerate(range(size, 5 * size, slide)):
+        start = end - slide if number else 0
+        facts = tuple(Change("e", (time, time), 1) for time in range(start + 1, end + 1))
+        host.commit(Epoch(number + 1, facts, end))
+        stored = host.partition.state.relations["e"]
+        rooms.add((stored.room, len(stored.arrays[2])))
+        assert stored.living == size
+    assert len(rooms) == 1
+    assert host.rows("v") == {(time,) for time in range(4 * size - slide + 1, 5 * size - slide + 1)}

@@ -69,6 +69,8 @@ class StoredRelation:
         self._selected: list[Ints] = []  # likewise, by their bits NEW and OLD
         self.lowered = False  # whether a label got smaller in this epoch
         self.living = 0  # rows alive after the last epoch
+        self._settled = 0  # rows stored after it
+        self._entered = 0  # and those that it stored
         self.arrays = (self._rows, self._flags, self._table, self._meta)
         for index in self._indexes.values():
             index.clear()
@@ -285,6 +287,7 @@ class StoredRelation:
         many = sum(map(len, parts))
         came, went = self._settle_few(parts, many) if many <= _FEW else self._settle_many(parts)
         self.living += len(came) - len(went)
+        self._entered, self._settled = self.count - self._settled, self.count
         return came, went
 
     def _settle_few(self, parts: list[Ints], many: int) -> tuple[Ints, Ints]:
@@ -315,8 +318,12 @@ class StoredRelation:
         self.lowered = False
 
     def wasteful(self, needed: int) -> bool:
-        """Whether the rows stored are so many more than those needed that the others have paid for being swept out."""
-        return self.count - needed > max(needed, SPARE)
+        """Whether the rows stored are so many more than those needed that the others have paid for being swept out.
+
+        Half as many have if arrays would soon have to grow: for an epoch that brings twice as many as the last one.
+        """
+        full = self.count + 2 * self._entered > min(self.room, int(self._meta[rowset.MOST]))
+        return self.count - needed > max(needed // 2 if full else needed, SPARE)
 
     def drop(self, wasted: Mask) -> Moves:
         """Forget rows that are dead; the others get new numbers, in their order. Return these, -1 for those forgotten.
@@ -326,6 +333,7 @@ class StoredRelation:
         assert not self._changed, "an epoch is under way"
         moved = np.empty(self.count, np.int32)
         rowset.drop_rows(~wasted, self.arrays, self.labels, moved)
+        self._settled = self.count
         room = 2 * self.count
         if _TOO_LONG * room < len(self._flags):
             self._lengthen(room)
@@ -362,7 +370,7 @@ class StoredRelation:
         self._narrow = stored.narrow
         self._rows, self._flags = stored.rows.copy(), stored.flags.copy()
         self._take_table(np.zeros(1 << self._bits_for(count), np.int64))
-        self._meta[rowset.COUNT] = count
+        self._meta[rowset.COUNT] = self._settled = count
         self._meta[rowset.NARROW], self._meta[rowset.DEAD] = stored.narrow, 1
         self.living = int(np.count_nonzero(self._flags & rowset.NEW))
         self._labelled = labelled or stored.labels is not None
