@@ -89,13 +89,13 @@ def _check_all(case: Case) -> None:
                 assert kernel.rows(output.name) == oracle.rows(output.name), (name, program.text)
 
 
-@settings(max_examples=100)
+@settings(max_examples=150)
 @given(case=cases(PLAIN))
 def test_every_strategy_equals_the_reference(case: Case) -> None:
     _check_all(case)
 
 
-@settings(max_examples=100)
+@settings(max_examples=150)
 @given(case=cases(WINDOWED))
 def test_every_strategy_equals_the_reference_in_windows(case: Case) -> None:
     _check_all(case)

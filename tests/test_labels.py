@@ -18,7 +18,7 @@ LINKS = [("a", "b"), ("b", "c"), ("c", "a"), ("a", "c")]
         ("pf", "pf keeps no label"),
         ("dred", "0 derivations without recursion"),
         ("support", "rank 1"),
-        ("derivations", "rank 1"),
+        ("derivations", "1 derivation"),
     ],
 )
 def test_labels_of_a_row_that_follows_by_recursion(strategy: str, text: str) -> None:
@@ -26,6 +26,23 @@ def test_labels_of_a_row_that_follows_by_recursion(strategy: str, text: str) -> 
     session.insert("link", LINKS)
     session.commit()
     assert str(session["reachable"].label(("b", "a"))) == text
+
+
+def test_a_row_of_a_stage_is_told_by_its_derivations() -> None:
+    text = """
+RELATION link(X: String, Y: String).
+wave("a", 0).
+wave(Y, N + 1) :- wave(X, N), link(X, Y), not known(Y, N).
+known(X, N) :- wave(X, N).
+known(X, N + 1) :- known(X, N), wave(_, N).
+"""
+    session = whorl.open(text, strategy="derivations")
+    session.insert("link", [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")])
+    session.commit()
+    assert str(session["wave"].label(("d", 2))) == "2 derivations"
+    session.delete("link", [("b", "d")])
+    session.commit()
+    assert str(session["wave"].label(("d", 2))) == "1 derivation"
 
 
 def test_a_boolean_function_is_told_by_its_alternatives() -> None:

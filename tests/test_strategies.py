@@ -36,6 +36,7 @@ CLASSES = {
     "several.dl": "several aggregates in recursion",
     "selected.dl": "aggregate selection",
     "staged.dl": "stages",
+    "staged_groups.dl": "stages, aggregate",
     "untyped.dl": "sums of unknown type",
 }
 EVERY_ROW = ("recompute", "expiry", "dred", "pf", "support", "derivations", "absorption")
@@ -48,7 +49,8 @@ SERVED = {
     "window_negated.dl": EVERY_ROW,
     "best.dl": ("recompute", "expiry", "dred", "absorption"),
     "window_best.dl": ("recompute", "expiry", "dred", "absorption"),
-} | dict.fromkeys(("sums.dl", "several.dl", "selected.dl", "staged.dl", "untyped.dl"), ("recompute",))
+    "staged.dl": ("recompute", "derivations"),
+} | dict.fromkeys(("sums.dl", "several.dl", "selected.dl", "staged_groups.dl", "untyped.dl"), ("recompute",))
 TAKEN = {
     "once.dl": ("rows", "counting"),
     "group.dl": ("rows", "counting"),
@@ -62,6 +64,7 @@ TAKEN = {
     "several.dl": ("totals", "recompute"),
     "selected.dl": ("selected", "recompute"),
     "staged.dl": ("staged", "recompute"),
+    "staged_groups.dl": ("staged", "recompute"),
     "untyped.dl": ("reference", "recompute"),
 }
 

@@ -215,8 +215,10 @@ class _Lowering:
             self._reference(stratum, str(refused))
             return
         recursive = stratum.recursive
+        grouped = rounds.kind == "staged" and any(self.relations[name].aggregates for name in stratum.relations)
+        served = "staged groups" if grouped else rounds.kind
         strategy, reason = choose_strategy(
-            self._strategy, rounds.kind, stratum.relations, recursive=recursive, expires=False
+            self._strategy, served, stratum.relations, recursive=recursive, expires=False
         )
         self.strata.append(
             PhysicalStratum(

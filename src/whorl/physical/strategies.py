@@ -18,7 +18,8 @@ _SERVES = {
     "best": ("recompute", "expiry", "dred", "absorption"),
     "totals": ("recompute",),
     "selected": ("recompute",),
-    "staged": ("recompute",),
+    "staged": ("recompute", "derivations"),
+    "staged groups": ("recompute",),
     "reference": ("recompute",),
 }
 _REFUSALS = {
@@ -27,11 +28,14 @@ _REFUSALS = {
     "totals": "it counts or adds up in its own recursion, or aggregates several columns or strings",
     "selected": "rows are selected inside the recursion",
     "staged": "it runs stage by stage",
+    "staged groups": "it aggregates, stage by stage",
 }
+_STAGED = "stage by stage, and again from the first stage that a change can reach"
 _ROUNDS = {
     "totals": "aggregates in recursion: groups that may have lost a contribution are filled anew",
     "selected": "only rows that are best in some choice go on",
-    "staged": "stage by stage, and again from the first stage that a change can reach",
+    "staged": _STAGED,
+    "staged groups": _STAGED,
 }
 
 

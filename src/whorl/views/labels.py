@@ -16,9 +16,11 @@ from whorl.kernel.labels.variables import Present
 from whorl.kernel.partition import Partition
 from whorl.kernel.strategies.absorption import Absorption
 from whorl.kernel.strategies.counting import Counting
+from whorl.kernel.strategies.derivations import Derivations
 from whorl.kernel.strategies.dred import Dred
 from whorl.kernel.strategies.elastic import Elastic
 from whorl.kernel.strategies.expiry import Expiry
+from whorl.kernel.strategies.staged_derivations import StagedDerivations
 from whorl.kernel.strategies.stratum import Strategy
 from whorl.kernel.strategies.support import Support
 from whorl.model.values import format_row
@@ -33,7 +35,7 @@ _SHOWN = 20  # alternatives of a Boolean function
 class Label:
     """A row's label: of which strategy, and its value.
 
-    A number of derivations (`counting`, and `dred` for those without recursion), a rank (`support`, `derivations`), a
+    A number of derivations (`counting`, `derivations`, and `dred` for those without recursion), a rank (`support`), a
     time of death, None for a row that lives for ever (`expiry`), or alternatives of what the stratum reads, smallest
     first (`absorption`). A strategy without labels has None.
     """
@@ -48,8 +50,8 @@ class Label:
             return " or ".join(" and ".join(sorted(each)) or "always" for each in self.value)
         if self.value is None:
             return f"{self.strategy} keeps no label"
-        if self.strategy in ("counting", "dred"):
-            kind = "" if self.strategy == "counting" else " without recursion"
+        if self.strategy in ("counting", "derivations", "dred"):
+            kind = " without recursion" if self.strategy == "dred" else ""
             return f"{self.value} derivation{'' if self.value == 1 else 's'}{kind}"
         return f"rank {self.value}"
 
@@ -77,9 +79,10 @@ def _label(partition: Partition, strategy: Strategy, name: str, number: int) -> 
         return Label("absorption", _alternatives(partition, strategy, name, number))
     if isinstance(strategy, Expiry):
         return Label("expiry", _death(partition, name, number))
+    if isinstance(strategy, Derivations | StagedDerivations):
+        return Label("derivations", strategy.count(name, number))
     if isinstance(strategy, Support):
-        kind = "support" if type(strategy) is Support else "derivations"
-        return Label(kind, int(labels[number]) >> 32)
+        return Label("support", int(labels[number]) >> 32)
     if isinstance(strategy, Counting):
         return Label("counting", int(labels[number]))
     if isinstance(strategy, Dred):

@@ -274,6 +274,19 @@ def compile_at_head(rule: PhysicalRule, state: State) -> Pipeline:
     return builder.finish([], [], outputs)
 
 
+def compile_absence(rule: PhysicalRule, state: State, names: Sequence[str]) -> Pipeline:
+    """Compile the test that nothing negated is there.
+
+    A batch holds the values of variables, those that negated atoms have, and a number of one's own. The result holds
+    the numbers of the lines that pass.
+    """
+    steps = tuple(step for step, positive in rule.atoms if not positive)
+    builder = _Builder(state, rule.types, steps, [], {HEAD})
+    builder.names = [*names, HEAD]
+    _add_steps(builder, rule, steps)
+    return builder.finish([], [], [HEAD])
+
+
 def _compile_values_at_head(
     rule: PhysicalRule,
     state: State,

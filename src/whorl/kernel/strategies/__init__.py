@@ -17,6 +17,7 @@ from whorl.kernel.strategies.recompute import Recompute
 from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.reference import Reference
 from whorl.kernel.strategies.selected import Selected
+from whorl.kernel.strategies.staged_derivations import StagedDerivations
 from whorl.kernel.strategies.stages import Stages
 from whorl.kernel.strategies.stratum import Strategy, Stratum
 from whorl.kernel.strategies.support import Support
@@ -51,7 +52,7 @@ def build_strategy(stratum: Stratum, plan: LogicalPlan) -> Strategy:
     if stratum.plan.kind == "selected":
         return Selected(stratum)
     if stratum.plan.kind == "staged":
-        return Stages(stratum)
+        return StagedDerivations(stratum) if stratum.plan.strategy == "derivations" else Stages(stratum)
     if stratum.plan.arms:
         return Elastic(stratum, {name: _ARMS[name](stratum) for name in stratum.plan.arms})
     return _STRATEGIES[stratum.plan.strategy](stratum)

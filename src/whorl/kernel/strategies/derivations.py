@@ -3,7 +3,8 @@
 A derivation is stored as a row of its own: the number of the row it derives and the numbers of the rows it uses. What
 goes takes along the derivations that used it, found through an index. Without recursion a row falls with its last
 derivation. In recursion that is not enough, since rows could keep each other alive in a circle; so rows have ranks, as
-under `support`, and a row falls unless a derivation is left whose rows have smaller rank.
+under `support`, and a row falls unless a derivation is left whose rows have smaller rank. Strata with stages need no
+ranks: see `whorl.kernel.strategies.staged_derivations`.
 
 Cost of a deletion: the derivations that are lost, and those left of the rows that lost one. Memory: every derivation.
 """
@@ -14,15 +15,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from whorl.kernel.arrays import index as index_arrays
 from whorl.kernel.arrays.rowset import NEW
-from whorl.kernel.state.relation import Ints, Moves, StoredRelation
+from whorl.kernel.state.derivations import KeptDerivations
+from whorl.kernel.state.relation import Ints, Moves
 from whorl.kernel.strategies.fixpoint import Rows
+from whorl.kernel.strategies.rederive import Rederive
 from whorl.kernel.strategies.stratum import Entry, Stratum
 from whorl.kernel.strategies.support import Support
-from whorl.model.types import Type
-
-_CHUNK = 4096
 
 
 class Derivations(Support):
@@ -33,36 +32,30 @@ class Derivations(Support):
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
         self.follow_returned = True  # their derivations went when they fell
-        self._make_stores()
+        self._kept = KeptDerivations([len(stratum.premises(rule)) for rule in range(len(stratum.rules))])
 
     def resume(self) -> None:
         """Start anew: sets of derivations are not saved."""
 
-    def _make_stores(self) -> None:
-        self._stores = [
-            StoredRelation(f"derivations^{rule}", [Type.INTEGER] * (1 + len(self.stratum.premises(rule))))
-            for rule in range(len(self.stratum.rules))
-        ]
-
     @property
     def nbytes(self) -> int:
         """The memory that derivations take."""
-        return sum(store.nbytes for store in self._stores)
+        return self._kept.nbytes
+
+    def count(self, name: str, number: int) -> int:
+        """Return how many derivations a row has."""
+        return self._kept.count(self.stratum.rules_of(name), number)
 
     def start(self, *, plain: bool = False) -> None:
         """Derive everything, and keep how."""
-        self._make_stores()
+        self._kept.clear()
         super().start(plain=plain)
-        self._settle()
+        self._kept.settle()
 
     def follow_changes(self) -> None:
         """Go through the four phases."""
         super().follow_changes()
-        self._settle()
-
-    def _settle(self) -> None:
-        for store in self._stores:
-            store.settle()
+        self._kept.settle()
 
     def renumbered(self, _name: str, _moved: Moves) -> None:
         """Derive again: every derivation names rows by number."""
@@ -72,7 +65,7 @@ class Derivations(Support):
         """Keep derivations, and make their rows alive."""
         head = self.stratum.head(rule)
         numbers = head.number(np.ascontiguousarray(chunk[:, : head.width]))
-        self._stores[rule].add(np.column_stack((numbers, chunk[:, head.width :])))
+        self._kept.add(rule, numbers, chunk[:, head.width :])
         return head.adopt(numbers, self.offers(rule, chunk, head.width))
 
     def doubt(self, entry: Entry, gone: Ints, doubtful: Rows, _whom: int | None = None) -> None:
@@ -80,50 +73,31 @@ class Derivations(Support):
         if not len(gone):
             return
         name = self.stratum.rules[entry.rule].relation
-        head, store = self.stratum.relation(name), self._stores[entry.rule]
-        for lost in self._lost_by_use(entry, gone) if entry.positive else self._lost_by_negation(entry, gone):
+        head = self.stratum.relation(name)
+        for lost in lost_derivations(self, self._kept, entry, gone):
             self.stratum.state.work.derivations += len(lost)
-            heads = np.ascontiguousarray(store.read(store.retire(lost))[:, 0])
+            heads = self._kept.retire(entry.rule, lost)
             heads = heads[head.is_alive(heads)]
             doubtful[name].append(head.mark(heads))
-
-    def _lost_by_use(self, entry: Entry, gone: Ints) -> Iterator[Ints]:
-        """Yield the derivations that used rows at a positive atom."""
-        atoms = self.stratum.rules[entry.rule].atoms
-        place = sum(1 for _step, positive in atoms[: entry.atom] if positive)
-        for chunk in _look_up(self._stores[entry.rule], 1 + place, gone):
-            yield np.ascontiguousarray(chunk[:, 1])
-
-    def _lost_by_negation(self, entry: Entry, gone: Ints) -> Iterator[Ints]:
-        """Yield the derivations that needed something to be absent."""
-        head, store = self.stratum.head(entry.rule), self._stores[entry.rule]
-        for chunk in self.joined(entry, gone, self.lost_needs(entry)):
-            numbers = head.find(np.ascontiguousarray(chunk[:, : head.width]))
-            found = store.find(np.column_stack((numbers, chunk[:, head.width :])))
-            yield found[found >= 0]
 
     def supports(
         self, name: str, numbers: Ints, _inside: int = NEW, _rules: Sequence[int] | None = None
     ) -> Iterator[tuple[int, Ints]]:
         """Yield the derivations kept of rows: the line of the row, then the rows used."""
-        for rule, store in enumerate(self._stores):
-            if self.stratum.rules[rule].relation != name:
-                continue
-            for chunk in _look_up(store, 0, numbers):
+        for rule in self.stratum.rules_of(name):
+            for chunk in self._kept.of_rows(rule, numbers):
                 self.stratum.state.work.derivations += len(chunk)
-                used = store.read(np.ascontiguousarray(chunk[:, 1]))
-                used[:, 0] = chunk[:, 0]
-                yield rule, used
+                yield rule, chunk
 
 
-def _look_up(store: StoredRelation, column: int, numbers: Ints) -> Iterator[Ints]:
-    """Yield pairs: the place of a number, and a stored row alive that holds it in a column."""
-    batch = np.column_stack((numbers, np.arange(len(numbers))))
-    keys, wants = np.zeros(1, np.int64), np.array([1, index_arrays.ROW_NUMBER], np.int64)
-    index = store.index((column,))
-    state = np.array([0, 0, NEW, 0], np.int64)
-    while state[0] < len(batch):
-        out = np.empty((_CHUNK, 2), np.int64)
-        made = index_arrays.probe(batch, keys, index.arrays(), store.arrays, wants, out, state)
-        if made:
-            yield out[:made]
+def lost_derivations(strategy: Rederive, kept: KeptDerivations, entry: Entry, gone: Ints) -> Iterator[Ints]:
+    """Yield the kept derivations that used rows at an atom, or needed them to be absent."""
+    stratum = strategy.stratum
+    if entry.positive:
+        atoms = stratum.rules[entry.rule].atoms
+        yield from kept.using(entry.rule, sum(1 for _step, positive in atoms[: entry.atom] if positive), gone)
+        return
+    head, uses = stratum.head(entry.rule), len(stratum.premises(entry.rule))
+    for chunk in strategy.joined(entry, gone, strategy.lost_needs(entry)):
+        numbers = head.find(np.ascontiguousarray(chunk[:, : head.width]))
+        yield kept.find(entry.rule, numbers, chunk[:, head.width : head.width + uses])

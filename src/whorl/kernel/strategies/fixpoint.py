@@ -116,9 +116,13 @@ class Fixpoint:
                     self.follow(entry, delta[entry.relation], grown)
                     head = stratum.head(entry.rule)
                     if rounds > stratum.limits.rounds or head.count > stratum.limits.tuples:
-                        sample = stratum.relation(entry.relation).read(delta[entry.relation][:1])
-                        stratum.check_limits(rounds, entry.rule, sample)
+                        derived = grown[stratum.rules[entry.rule].relation]
+                        self.check_limits(rounds, entry.rule, head.read(derived[-1][:1]) if derived else None)
         return rounds
+
+    def check_limits(self, rounds: int, rule: int, sample: Ints | None) -> None:
+        """Raise if more was used than there may be, after some rounds, naming a rule and a row that it derived."""
+        self.stratum.check_limits(rounds, rule, sample)
 
     def _linear(self) -> OneJoin | None:
         """Return the rounds in one call, if the stratum is one linear recursion."""

@@ -17,7 +17,6 @@ from collections import defaultdict
 
 import numpy as np
 
-from whorl.analysis.program import Stages as StagePlan
 from whorl.kernel.state.relation import Ints, no_rows
 from whorl.kernel.strategies.rounds import Rounds
 from whorl.kernel.strategies.stratum import EITHER, Entry, Stratum
@@ -30,7 +29,7 @@ class Stages(Rounds):
 
     def __init__(self, stratum: Stratum) -> None:
         super().__init__(stratum)
-        self._plan = _stages(stratum)
+        self._plan = stratum.stages
         self._columns = [self._plan.columns[rule.relation] for rule in stratum.rules]
         self._entries = {(entry.rule, entry.atom): entry for entry in stratum.entries}
         self._stage = 0
@@ -157,10 +156,3 @@ class Stages(Rounds):
         own = chunk[chunk[:, self._columns[rule]] == self._stage]
         if len(own):
             super().offer(rule, own)
-
-
-def _stages(stratum: Stratum) -> StagePlan:
-    source = stratum.plan.source
-    assert source is not None, "a staged stratum says what it comes from"
-    assert source.stages is not None, "a staged stratum has stages"
-    return source.stages

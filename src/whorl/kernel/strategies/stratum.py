@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from whorl.analysis.program import Relation
+from whorl.analysis.program import Relation, Stages
 from whorl.diagnostics.errors import UserError
 from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.exchange import CHANGED, FRESH, Exchange
@@ -21,6 +21,7 @@ from whorl.model.limits import Limits
 from whorl.model.types import Type
 from whorl.model.values import format_row
 from whorl.physical.plan import PhysicalRule, PhysicalStratum
+from whorl.syntax import ast
 
 EITHER = 3  # alive before or after this epoch
 READ = 16384  # rows that enter a pipeline at once
@@ -111,6 +112,14 @@ class Stratum:
             for atom, (step, positive) in enumerate(rule.atoms):
                 name = step.relation  # type: ignore[union-attr]
                 yield Entry(number, atom, name, positive, name in self._inside)
+
+    @property
+    def stages(self) -> Stages:
+        """The stages of a staged stratum."""
+        source = self.plan.source
+        assert source is not None, "a staged stratum says what it comes from"
+        assert source.stages is not None, "a staged stratum has stages"
+        return source.stages
 
     def relation(self, name: str) -> StoredRelation:
         """Return a stored relation."""
@@ -203,6 +212,16 @@ class Stratum:
             names = enumerate(self.premises(rule))
             self._premises[rule] = [(at, name) for at, name in names if name in self._inside]
         return self._premises[rule]
+
+    def negates(self, rule: int) -> bool:
+        """Whether a rule has negated atoms."""
+        return any(not positive for _step, positive in self.rules[rule].atoms)
+
+    def negated_variables(self, rule: int) -> tuple[str, ...]:
+        """Return the variables of the negated atoms of a rule, each once."""
+        atoms = [step for step, positive in self.rules[rule].atoms if not positive]
+        args = [arg for atom in atoms for arg in atom.args]  # type: ignore[union-attr]
+        return tuple(dict.fromkeys(arg.name for arg in args if isinstance(arg, ast.Variable)))
 
     def readers(self, name: str) -> list[Entry]:
         """Return the atoms that read a relation of the stratum itself."""
