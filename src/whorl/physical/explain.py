@@ -1,10 +1,11 @@
-"""A physical plan as text: what maintains each stratum and why, and in which order rules join for every entry."""
+"""A physical plan as text: what maintains each stratum and why, how rules join for every entry, by which indexes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from whorl.logical.plan import AntiJoin, Contribution, Join, Step
+from whorl.physical.indexes import find_indexes
 from whorl.physical.localize import explain_channels
 from whorl.physical.plan import PhysicalPlan, PhysicalRule, PhysicalStratum
 from whorl.syntax.printer import print_expr
@@ -21,11 +22,24 @@ def explain_physical(plan: PhysicalPlan) -> str:
     lines: list[str] = []
     for stratum in plan.strata:
         lines.extend(_stratum(stratum))
+    lines.extend(_indexes(plan))
     for output in plan.outputs:
         lines.append(f"Output {output.name} = {output.relation}")
     lines.extend(explain_placement(plan))
     lines.extend(explain_channels(plan))
     return "\n".join(lines)
+
+
+def _indexes(plan: PhysicalPlan) -> Iterator[str]:
+    """Yield the indexes, each with all that look rows up in it."""
+    needs = find_indexes(plan)
+    if needs:
+        yield "Indexes"
+    for need in needs:
+        names = [plan.relations[need.relation].columns[at].name for at in need.columns]
+        places = ", ".join(f"{at + 1} ({name})" for at, name in zip(need.columns, names, strict=True))
+        key = f" by column{'s' if len(names) > 1 else ''} {places}" if names else ", all rows"
+        yield f"  {need.relation}{key}: {'; '.join(need.users)}"
 
 
 def explain_placement(plan: PhysicalPlan) -> Iterator[str]:
