@@ -18,6 +18,7 @@ from whorl.kernel.arrays import index as index_arrays
 from whorl.kernel.arrays import labels as label_arrays
 from whorl.kernel.arrays import rowset
 from whorl.kernel.arrays.rowset import NEW, OLD
+from whorl.kernel.state import relation as relation_module
 from whorl.kernel.state.queue import DeathQueue
 from whorl.kernel.state.relation import StoredRelation
 from whorl.model.types import Type
@@ -67,6 +68,23 @@ def test_a_stored_relation_is_a_set(script: tuple[int, list[tuple[str, list[tupl
         assert [number >= 0 and bool(relation.is_alive(np.array([number]))[0]) for number in found] == [
             row in model for row in rows
         ]
+
+
+@pytest.mark.parametrize("first", [2, 64, 4096])
+def test_rows_are_found_after_the_table_grew(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries are spread where they are, from the last one on; the first ones, or all, wait until the end."""
+    monkeypatch.setattr(relation_module, "_FIRST", first)
+    chance = np.random.default_rng(first)
+    stored, model = _stored(2), dict[tuple[int, ...], int]()
+    for many in (30, 40, 200, 900, 1500):
+        rows = chance.integers(0, 60, (many, 2))
+        stored.add(rows)
+        for row, number in zip(map(tuple, rows.tolist()), stored.find(rows).tolist(), strict=True):
+            assert model.setdefault(row, number) == number
+        known = np.array(list(model))
+        assert stored.find(known).tolist() == list(model.values())
+        assert set(stored.find(known + 60).tolist()) == {-1}
+    assert stored.count == len(model)
 
 
 @settings(max_examples=100)
@@ -489,8 +507,9 @@ def test_keys_become_places_of_their_own_again_when_rows_are_many() -> None:
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="this is the run without the JIT")
 def test_without_the_jit() -> None:
     """The same tests pass on the kernels as plain Python."""
+    others = [str(HERE / name) for name in ("test_one_join.py", "test_frontier_arrays.py")]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, str(HERE / "test_one_join.py")],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, *others],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,
