@@ -44,6 +44,19 @@ reachable(Ts, X, Y) :- link(Ts, X, Y).
 reachable(Ts, X, Y) :- reachable(Ts1, X, Z), reachable(Ts2, Z, Y), largest(Ts, Ts1, Ts2).
 query reachable(_, X, Y).
 """
+WIDENED = """
+RELATION start(X: Integer, Y: Integer).
+RELATION link(X: Integer, Y: Integer).
+reachable(X, Y) :- start(X, Y).
+reachable(X, Y) :- reachable(X, Z), link(Z, Y).
+"""
+WIDENED_WINDOWED = """
+RELATION start(X: Integer, Y: Integer).
+STREAM link(Ts: Timestamp, X: Integer, Y: Integer) WINDOW(6).
+reachable(X, Y) :- start(X, Y).
+reachable(X, Y) :- reachable(X, Z), link(_, Z, Y).
+query reachable(X, Y).
+"""
 WAYS = [
     (PLAIN, "recompute"),
     (PLAIN, "support"),
@@ -85,6 +98,24 @@ def test_rounds_that_end_early_go_on(text: str, strategy: str, seed: int, monkey
     if seed % 2:  # later numbers need wider rows, in the midst of a round
         nodes += [FAR + node for node in range(4)]
     follow_reference(text, _churn(text, nodes, seed), _host(text, strategy))
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"), [(WIDENED, "recompute"), (WIDENED, "support"), (WIDENED_WINDOWED, "expiry")]
+)
+def test_a_join_is_the_first_to_bring_wide_rows(text: str, strategy: str) -> None:
+    """Those of a block that were entered before stay, and the rest follows, with labels that still serve."""
+    stamp = (1,) if "STREAM" in text else ()
+    near = [(at, at + 1) for at in range(1, 40)] + [(at, 100 + at) for at in range(1, 40)]
+    far = [(20, FAR), (FAR, 5), (FAR, FAR + 1), (41, FAR)]
+    come = [Change("link", (*stamp, *link), 1) for link in near + far]
+    epochs = [
+        Epoch(1, (Change("start", (0, 1), 1), Change("start", (0, 15), 1)), 1 if stamp else None),
+        Epoch(2, tuple(come), 2 if stamp else None),
+        Epoch(3, tuple(Change("link", change.row, -1) for change in come[10:12]), 3 if stamp else None),
+        Epoch(4, (Change("start", (0, 15), -1),), 4 if stamp else None),
+    ]
+    follow_reference(text, epochs, _host(text, strategy))
 
 
 @pytest.mark.parametrize("strategy", ["recompute", "dred", "pf", "support", "derivations", "absorption", "expiry"])
