@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import whorl
@@ -28,7 +30,7 @@ def test_labels_of_a_row_that_follows_by_recursion(strategy: str, text: str) -> 
     assert str(session["reachable"].label(("b", "a"))) == text
 
 
-def test_a_row_of_a_stage_is_told_by_its_derivations() -> None:
+def test_a_row_of_a_stage_is_told_by_its_derivations(tmp_path: Path) -> None:
     text = """
 RELATION link(X: String, Y: String).
 wave("a", 0).
@@ -40,9 +42,12 @@ known(X, N + 1) :- known(X, N), wave(_, N).
     session.insert("link", [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")])
     session.commit()
     assert str(session["wave"].label(("d", 2))) == "2 derivations"
+    session.save(tmp_path / "saved")
     session.delete("link", [("b", "d")])
     session.commit()
     assert str(session["wave"].label(("d", 2))) == "1 derivation"
+    again = whorl.open(text, strategy="derivations", restore=tmp_path / "saved")
+    assert str(again["wave"].label(("d", 2))) == "2 derivations"
 
 
 def test_a_boolean_function_is_told_by_its_alternatives() -> None:

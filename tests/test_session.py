@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from enum import IntEnum
 from pathlib import Path
@@ -570,3 +571,69 @@ def test_importing_whorl_loads_nothing_heavy() -> None:
     code = "import sys, whorl\nprint(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert set(done.stdout.split()).isdisjoint({"numba", "numpy", "pandas", "polars", "pyarrow", "lark"})
+
+
+# Saving
+
+
+@pytest.mark.parametrize("case", cases()[::3], ids=lambda case: case.name)
+def test_a_session_that_was_saved_goes_on(case: Case, tmp_path: Path) -> None:
+    """After each epoch another session takes over; what it shows is what is expected of one that never stopped."""
+    if case.options() or (case.folder / "expected.err").exists():
+        return
+    program = case.folder / "program.dl"
+    functions = case.functions_path() or ()
+    epochs = list(parse_deltas(read_source(case.folder / "input.deltas")))
+    steady = whorl.open(program, functions=functions)
+    session = whorl.open(program, functions=functions)
+    for number, epoch in enumerate(epochs):
+        for each in (steady, session):
+            for change in epoch.changes:
+                (each.insert if change.weight > 0 else each.delete)(change.relation, [change.row])
+        assert session.commit(epoch.time) == steady.commit(epoch.time)
+        session.save(tmp_path / f"{number % 2}")
+        session.close()
+        session = whorl.open(program, functions=functions, restore=tmp_path / f"{number % 2}")
+        assert session.time == steady.time
+        for name in steady.views:
+            assert session[name].rows() == steady[name].rows()
+            assert not session[name].changes()
+
+
+def test_a_saved_session_in_other_partitions_and_by_another_strategy(tmp_path: Path) -> None:
+    session = whorl.open(REACH, strategy="dred", partitions=2)
+    session.insert("link", [("a", "b"), ("b", "c")])
+    session.commit()
+    session.insert("link", [("c", "d")])  # waits, and is not saved
+    session.save(tmp_path)
+    for options in ({}, {"strategy": "dred"}, {"strategy": "support", "partitions": 3}):
+        again = whorl.open(REACH, restore=tmp_path, **options)
+        assert repr(again) == "<session of reachable; 1 epochs, 0 changes waiting>"
+        again.delete("link", [("b", "c")])
+        assert again.commit()["reachable"].deleted == (("a", "c"), ("b", "c"))
+        assert again.report is not None
+        assert again.report.number == 2
+
+
+def test_what_cannot_be_saved_or_restored_is_refused(tmp_path: Path) -> None:
+    reference = whorl.open(REACH, strategy="reference")
+    closed = whorl.open(REACH)
+    closed.close()
+    whorl.open(REACH).save(tmp_path / "reach")
+    refusals: dict[str, list[Callable[[], object]]] = {
+        "E611": [
+            lambda: reference.save(tmp_path / "none"),
+            lambda: whorl.open(REACH, strategy="reference", restore=tmp_path / "reach"),
+            lambda: whorl.open(REACH, host=Oracle, restore=tmp_path / "reach"),
+        ],
+        "E606": [lambda: closed.save(tmp_path / "none")],
+        "E682": [lambda: whorl.open(REACH, restore=tmp_path / "none")],
+        "E684": [lambda: whorl.open(STREAM, restore=tmp_path / "reach")],
+        "E686": [lambda: whorl.open(REACH).save(tmp_path / "reach" / "manifest.json" / "below")],
+    }
+    for code, calls in refusals.items():
+        for call in calls:
+            with pytest.raises(UserError) as refused:
+                call()
+            assert refused.value.code == code
+    assert not (tmp_path / "none").exists()

@@ -66,16 +66,17 @@ def open(
     functions: Functions = (),
     strategy: str = "auto",
     limits: Limits | None = None,
-    partitions: int = 1,
+    partitions: int | None = None,
     placement: str = "auto",
     host: HostFactory | None = None,
+    restore: str | PathLike[str] | None = None,
 ) -> Session:
     """Open a program, and return a session that maintains its views.
 
     ``program`` is a path (`*.dl`) or the text of the rules. ``functions`` are Python functions for the rules, or a path
     to a file of them. ``strategy`` says how views are maintained; `reference` recomputes them. Several ``partitions``
     share the state as ``placement`` says. ``host`` makes whoever maintains the views, instead of the kernel in this
-    process.
+    process. ``restore`` names the folder of a session that was saved, from which this one goes on.
     """
     from whorl.views.session import open_session
 
@@ -87,4 +88,5 @@ def open(
         partitions=partitions,
         placement=placement,
         host=host,
+        restore=restore,
     )

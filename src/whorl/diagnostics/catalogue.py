@@ -253,6 +253,11 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "E609": Entry("to_pandas needs pandas, which is not installed", "", "Install it, or use to_arrow."),
     "E610": Entry("event time is whole seconds or a datetime, not {found}"),
+    "E611": Entry(
+        "a session of this host cannot be saved or restored",
+        "Only the kernel in this process keeps its state in a folder.",
+        "Open it without a host, and with another strategy than reference; on Spark, stream with a checkpoint.",
+    ),
     "E620": Entry(
         'the format of "{path}" is not known',
         "Files end in {known}.",

@@ -161,7 +161,7 @@ class Partition:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Forget dead rows where they are more than those alive, so that each has paid for its own removal."""
+        """Forget dead rows where they are many, so that each has paid for its own removal."""
         for name, relation in self.state.relations.items():
             facts = self.base.get(name)
             if facts is not None:

@@ -80,7 +80,7 @@ def _label(partition: Partition, strategy: Strategy, name: str, number: int) -> 
     if isinstance(strategy, Expiry):
         return Label("expiry", _death(partition, name, number))
     if isinstance(strategy, Derivations | StagedDerivations):
-        return Label("derivations", strategy.count(name, number))
+        return Label("derivations", strategy.count_derivations(name, number))
     if isinstance(strategy, Support):
         return Label("support", int(labels[number]) >> 32)
     if isinstance(strategy, Counting):

@@ -49,14 +49,20 @@ def open_session(
     functions: Functions = (),
     strategy: str = "auto",
     limits: Limits | None = None,
-    partitions: int = 1,
+    partitions: int | None = None,
     placement: str = "auto",
     host: HostFactory | None = None,
+    restore: str | PathLike[str] | None = None,
 ) -> Session:
     """Open a program, a path or its text; see `whorl.open`."""
     source = open_program(program)
     known = read_functions(functions)
-    make = host or host_for(strategy, partitions, placement)
+    make = host or host_for(strategy, 1 if partitions is None else partitions, placement)
+    if restore is not None:
+        if host is not None or strategy == "reference":
+            raise UserError("E611")
+        folder = Path(restore)
+        make = lambda plan, limits: InProcess.restore(folder, plan, limits, strategy, partitions, placement)  # noqa: E731
     return Session(source, make(lambda types: compile_program(source, known, types), limits or Limits()))
 
 
@@ -87,7 +93,7 @@ class Session:
         self._pending: list[Batch] = []
         self._views = {output.name: View(host, output.name) for output in host.plan.outputs}
         self._listeners: list[Callable[[EpochReport], None]] = []
-        self._epochs = 0
+        self._epochs = host.epoch if isinstance(host, InProcess) else 0
         self._closed = False
         self.report: EpochReport | None = None  # of the last commit that went well
 
@@ -190,6 +196,16 @@ class Session:
         self._check_open()
         partitions = partitions_of(self._host)
         return answer_critical(partitions, ask_fact(partitions[0].plan, relation, fact), list(self._views))
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the state as of the last commit to a folder, for ``whorl.open(..., restore=folder)``.
+
+        Until it is whole, what was saved there before stays. Changes that wait for a commit are not part of it.
+        """
+        self._check_open()
+        if not isinstance(self._host, InProcess):
+            raise UserError("E611")
+        self._host.save(Path(folder))
 
     # Closing
 

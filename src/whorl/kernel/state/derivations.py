@@ -2,7 +2,7 @@
 
 A derivation is the number of the row that it derives and the numbers of the rows it uses, one for each positive atom.
 It is found by the row that it derives, or by one that it uses. Derivations that went are swept out between epochs, when
-they outnumber the others.
+they are many.
 """
 
 from __future__ import annotations
@@ -57,11 +57,6 @@ class KeptDerivations:
         """Return which of some derivations are known; they may have gone."""
         found = self._stores[rule].find(np.column_stack((numbers, used)))
         return found[found >= 0]
-
-    def count(self, rules: Sequence[int], number: int) -> int:
-        """Return how many derivations a row has by some rules."""
-        numbers = np.array([number], np.int64)
-        return sum(len(chunk) for rule in rules for chunk in self.of_rows(rule, numbers))
 
     def heads(self, rule: int, derivations: Ints) -> Ints:
         """Return the rows that derivations derive."""

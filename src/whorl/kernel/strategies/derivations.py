@@ -42,10 +42,6 @@ class Derivations(Support):
         """The memory that derivations take."""
         return self._kept.nbytes
 
-    def count(self, name: str, number: int) -> int:
-        """Return how many derivations a row has."""
-        return self._kept.count(self.stratum.rules_of(name), number)
-
     def start(self, *, plain: bool = False) -> None:
         """Derive everything, and keep how."""
         self._kept.clear()

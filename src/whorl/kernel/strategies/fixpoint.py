@@ -114,9 +114,8 @@ class Fixpoint:
             for entry in stratum.entries:
                 if entry.inside and entry.relation in delta:
                     self.follow(entry, delta[entry.relation], grown)
-                    head = stratum.head(entry.rule)
-                    if rounds > stratum.limits.rounds or head.count > stratum.limits.tuples:
-                        derived = grown[stratum.rules[entry.rule].relation]
+                    if rounds > stratum.limits.rounds or stratum.stored > stratum.limits.tuples:
+                        derived, head = grown[stratum.rules[entry.rule].relation], stratum.head(entry.rule)
                         self.check_limits(rounds, entry.rule, head.read(derived[-1][:1]) if derived else None)
         return rounds
 

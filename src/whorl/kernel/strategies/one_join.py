@@ -64,7 +64,7 @@ class OneJoin:
                 elif ended == growth.ROOM:
                     if state[growth.END] + room > len(queue):
                         changed.append(_unnoted(queue, state))
-                        queue = _move_on(queue, state)
+                        queue = _move_on(queue, state, linear=linear)
                     if room < min(_ROOM, head.count):
                         room = min(_ROOM, 4 * room)
                         buffers = self._buffers(room)
@@ -134,13 +134,12 @@ def _unnoted(queue: Ints, state: Ints) -> Ints:
     return queue[state[growth.NOTED] : state[growth.END]]
 
 
-def _move_on(queue: Ints, state: Ints) -> Ints:
+def _move_on(queue: Ints, state: Ints, *, linear: bool) -> Ints:
     """Return a new queue with the rows that are still to be read; all are noted."""
     low = int(state[growth.LOW])
-    left = queue[low : state[growth.END]]
-    for place in (growth.LOW, growth.HIGH, growth.END):
-        state[place] -= low
-    state[growth.NOTED] = state[growth.END]
+    left = queue[low : state[growth.END if linear else growth.HIGH]]
+    state[growth.LOW], state[growth.HIGH] = 0, state[growth.HIGH] - low
+    state[growth.NOTED] = state[growth.END] = len(left)
     return _queue([left], len(left))
 
 

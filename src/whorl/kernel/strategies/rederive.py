@@ -186,6 +186,10 @@ class Rederive(Fixpoint):
                     stratum.state.work.derivations += len(chunk)
                     yield rule, chunk
 
+    def count_derivations(self, name: str, number: int) -> int:
+        """Return how many derivations a row has now, whatever is kept of them."""
+        return sum(len(chunk) for _rule, chunk in Rederive.supports(self, name, np.array([number], np.int64)))
+
     def derivations_into(self, name: str, groups: Ints) -> Iterator[tuple[int, Ints, Ints]]:
         """Yield derivations that groups of `min` or `max` have now: the rule; the group of each; its value first."""
         stratum = self.stratum

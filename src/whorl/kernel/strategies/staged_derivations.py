@@ -111,10 +111,6 @@ class StagedDerivations(Rederive):
         """Return the variables that say what must be absent."""
         return self._negated[rule]
 
-    def count(self, name: str, number: int) -> int:
-        """Return how many derivations a row has."""
-        return self._kept.count(self.stratum.rules_of(name), number)
-
     def start(self, *, plain: bool = False) -> None:
         """Derive everything, and keep how."""
         assert not plain, "nobody asks for rows without their derivations"
@@ -178,6 +174,8 @@ class StagedDerivations(Rederive):
         """Bring up to date the cells that have heard something."""
         grew: tuple[int, Ints] | None = None  # a rule that made rows, and one of them
         for place, news in self._agenda:
+            if grew is not None and (self._here is None or place[0] != self._here[0]):
+                self._check_stages(place[0], *grew)
             self._here = place
             self._risen = self.nothing()
             fallen = self._update(news)
@@ -189,8 +187,9 @@ class StagedDerivations(Rederive):
                     grew = self._maker(name), self.stratum.relation(name).read(appeared[:1])
                     self.check_limits(0, *grew)
         self._here = None
-        if grew is not None:
+        if grew is not None and self._living:
             self.check_limits(0, *grew)
+            self._check_stages(max(self._living)[0] + 1, *grew)
         self._kept.settle()
 
     def _update(self, news: _News) -> Rows:
@@ -229,24 +228,26 @@ class StagedDerivations(Rederive):
         return next((rule for rule in rules if self.stratum.rules[rule].climb is not None), rules[0])
 
     def check_limits(self, rounds: int, rule: int, sample: Ints | None) -> None:
-        """Raise if there are more stages, or more rows, than there may be, counted up to this cell.
+        """Raise if there are more rows than there may be, counted up to this cell, or more rounds in it.
 
         What stands behind it has still to hear of the changes, and may go.
         """
-        limits = self.stratum.limits
-        if rounds <= limits.rounds and 2 * len(self._living) <= limits.rounds and self._rows <= limits.tuples:
-            return
-        here = max(self._living) if self._here is None else self._here
-        if sum(count for place, count in self._living.items() if place <= here) > limits.tuples:
-            self.stratum.refuse("E507", limits.tuples, rule, sample)
-        if rounds > limits.rounds or self._stages_run(here[0]) > limits.rounds:
+        limits, here = self.stratum.limits, self._here
+        if self._rows > limits.tuples:
+            counted = (count for place, count in self._living.items() if here is None or place <= here)
+            if sum(counted) > limits.tuples:
+                self.stratum.refuse("E507", limits.tuples, rule, sample)
+        if rounds > limits.rounds:
             self.stratum.refuse("E506", limits.rounds, rule, sample)
 
-    def _stages_run(self, last: int) -> int:
-        """Return how many stages there are up to one: with rows, or behind such a one, where something may follow."""
-        bound = last if self._stages.bound is None else self._stages.bound - 1
-        held = {stage for stage, _layer in self._living if stage <= last}
-        return len(held.union(stage + 1 for stage in held if stage <= bound))
+    def _check_stages(self, last: int, rule: int, sample: Ints) -> None:
+        """Raise if there are too many stages before one: with rows, or behind such a one, where more may follow."""
+        most, bound = self.stratum.limits.rounds, self._stages.bound
+        if 2 * len(self._living) <= most:
+            return
+        held = {stage for stage, _layer in self._living if stage < last}
+        if len(held.union(stage + 1 for stage in held if stage != bound)) > most:
+            self.stratum.refuse("E506", most, rule, sample)
 
     # Phases: what they ask for, inside this cell
 

@@ -271,13 +271,17 @@ class Stratum:
         for low in range(0, len(numbers), READ):
             yield relation.read(numbers[low : low + READ], more=1 if trace else 0)
 
+    @property
+    def stored(self) -> int:
+        """How many rows of the stratum are stored, dead ones included."""
+        return sum(self.relation(name).count for name in self.plan.relations)
+
     def check_limits(self, rounds: int, rule: int | None, sample: Ints | None) -> None:
         """Raise if the stratum has used more than it may."""
         if rounds > self.limits.rounds:
             self.refuse("E506", self.limits.rounds, rule, sample)
-        relations = [self.relation(name) for name in self.plan.relations]
-        most = self.limits.tuples
-        if sum(each.count for each in relations) > most and sum(len(each.alive()) for each in relations) > most:
+        most, names = self.limits.tuples, self.plan.relations
+        if self.stored > most and sum(len(self.relation(name).alive()) for name in names) > most:
             self.refuse("E507", self.limits.tuples, rule, sample)
 
     def refuse(self, code: str, limit: int, rule: int | None, sample: Ints | None) -> None:
