@@ -27,7 +27,7 @@ NOWHERE = -1
 CHAIN = 16  # rows that are a chain, at the most; a power of 2
 FOLLOWED = 1024  # rows of chains that are followed together, at the most
 OWNER, ROW, LEFT, NEXT = range(4)  # of a chain: its line, the row reached, how many are left, where the next is put
-AHEAD, NEAR = 48, 16  # how many rows ahead entries are asked for, and what they lead to
+AHEAD = 48  # how many rows ahead entries are asked for
 FAR = 32768  # more entries than this do not stay in the near caches
 
 _SEED = np.uint64(0x13198A2E03707344)
@@ -81,7 +81,7 @@ def one_of(table, place, arena):  # type: ignore[no-untyped-def]
 def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-untyped-def]
     """Put where the search for the key of some rows starts in the table into ``places``, and ask for what is there.
 
-    Of places that are keys, only the first few are asked for: the others are in turn while rows enter.
+    Return whether all of them are in the table, which places that are keys themselves may not be.
     """
     table, _before, _arena, meta, columns = index
     if meta[DIRECT] != 0:
@@ -89,11 +89,17 @@ def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-unty
         word = column >> 1 if narrow else column
         right = 0 if column & 1 or not narrow else 32
         half = np.int64(0xFFFFFFFF) if narrow else np.int64(-1)
+        least = most = np.int64(0)
         for line in range(low, high):
-            places[line - low] = (rows[line, word] >> right) & half
-        for at in range(min(AHEAD, high - low)):
-            prefetch(table, places[at] * 2)
-        return
+            place = (rows[line, word] >> right) & half
+            least = min(least, place)
+            most = max(most, place)
+            places[line - low] = place
+        inside = least >= 0 and most < table.shape[0]
+        if inside:  # of places that are keys only the first few: the others are in turn while rows enter
+            for at in range(min(AHEAD, high - low)):
+                prefetch(table, places[at] * 2)
+        return inside
     shift = np.uint64(64 - meta[BITS])
     for line in range(low, high):
         places[line - low] = np.int64(hash_stored(rows, line, columns, narrow) >> shift)
@@ -101,6 +107,27 @@ def find_places(rows, low, high, narrow, index, places):  # type: ignore[no-unty
     for at in range(high - low):
         if 0 < table[places[at], LENGTH] <= CHAIN:
             prefetch(rows, np.int64(table[places[at], START]) * rows.shape[1])
+    return True
+
+
+@part
+def chain_rows(table, entries, before, line, end, places, begin):  # type: ignore[no-untyped-def]
+    """Enter rows from ``line`` on into chains, by places that are keys, up to the first whose chain is full.
+
+    Return how many keys are new, shifted by 32 bits, with the row reached below it.
+    """
+    new = np.int64(0)
+    while line < end:
+        prefetch(table, places[min(line + AHEAD, end - 1) - begin] * 2)
+        entry = entries[places[line - begin], 0]
+        length = entry >> 32
+        if length >= CHAIN:
+            break
+        before[line] = np.int32(entry)
+        entries[places[line - begin], 0] = ((length + 1) << 32) | line
+        new += length == 0
+        line += 1
+    return (new << 32) | line
 
 
 @kernel(INT(RELATION, INT, INT, INDEX))
@@ -108,6 +135,7 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
     """Enter rows ``low`` to ``high``; return the first that found no room, ``high`` if all did."""
     rows, _flags, _table, relation_meta = relation
     table, before, arena, meta, columns = index
+    entries = table.view(np.int64)  # both numbers of an entry, the length above
     narrow = relation_meta[NARROW] != 0
     size = table.shape[0]
     direct = meta[DIRECT] != 0
@@ -116,20 +144,22 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
     most = size if direct else 7 * size // 10
     places = np.empty(min(BLOCK, high - low), np.int64)
     line = end = begin = low
+    inside = True
     while line < high:
         if line == end:
             begin = line
             end = min(high, line + BLOCK)
-            find_places(rows, line, end, narrow, index, places)
+            inside = find_places(rows, line, end, narrow, index, places)
+        if direct and inside:
+            reached = chain_rows(table, entries, before, line, end, places, begin)
+            keys += reached >> 32
+            line = reached & 0xFFFFFFFF
+            if line == end:
+                continue
         place = places[line - begin]
         if direct:
-            if line + AHEAD < end:
-                prefetch(table, places[line + AHEAD - begin] * 2)
             if place < 0 or place >= size:
                 break
-            ahead = places[min(line + NEAR, end - 1) - begin]
-            if 0 <= ahead < size and table[ahead, LENGTH] > CHAIN:
-                prefetch(arena, np.int64(table[ahead, START]) + np.int64(table[ahead, LENGTH]))
         else:
             while table[place, LENGTH] != 0 and not same_stored(
                 rows, line, one_of(table, place, arena), columns, narrow
