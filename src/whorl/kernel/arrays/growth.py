@@ -121,6 +121,8 @@ def follow_rounds(queue, state, source, head, labels, join, how, batch, out, off
             entering[0] = 0
             fresh = enter_rows(out[:made], width, head, mode, offers, labels, queue[state[END] :], entering)
             if mode == TELL:  # most derivations change nothing, and need no label
+                for at in range(fresh):  # rows that come back are all over the place
+                    prefetch(labels, queue[state[END] + at])
                 for at in range(fresh):
                     row, line = queue[state[END] + at], offers[at]
                     labels[row] = rank_of(how, rows[lines[line], number], numbers[line], labels)
