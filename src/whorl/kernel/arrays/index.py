@@ -27,7 +27,7 @@ NOWHERE = -1
 CHAIN = 16  # rows that are a chain, at the most; a power of 2
 FOLLOWED = 1024  # rows of chains that are followed together, at the most
 OWNER, ROW, LEFT, NEXT = range(4)  # of a chain: its line, the row reached, how many are left, where the next is put
-AHEAD = 48  # how many rows ahead entries are asked for
+AHEAD, NEAR = 48, 16  # how many rows ahead entries are asked for, and what they lead to
 FAR = 32768  # more entries than this do not stay in the near caches
 
 _SEED = np.uint64(0x13198A2E03707344)
@@ -150,16 +150,20 @@ def append_rows(relation, low, high, index):  # type: ignore[no-untyped-def]
             begin = line
             end = min(high, line + BLOCK)
             inside = find_places(rows, line, end, narrow, index, places)
-        if direct and inside:
+        place = places[line - begin]
+        if direct and inside and table[place, LENGTH] < CHAIN:
             reached = chain_rows(table, entries, before, line, end, places, begin)
             keys += reached >> 32
             line = reached & 0xFFFFFFFF
-            if line == end:
-                continue
-        place = places[line - begin]
+            continue
         if direct:
             if place < 0 or place >= size:
                 break
+            if inside:  # there are vectors: ask for where later rows go in theirs
+                prefetch(table, places[min(line + AHEAD, end - 1) - begin] * 2)
+                ahead = places[min(line + NEAR, end - 1) - begin]
+                if table[ahead, LENGTH] > CHAIN:
+                    prefetch(arena, np.int64(table[ahead, START]) + np.int64(table[ahead, LENGTH]))
         else:
             while table[place, LENGTH] != 0 and not same_stored(
                 rows, line, one_of(table, place, arena), columns, narrow
