@@ -128,7 +128,7 @@ def test_a_refused_epoch_leaves_no_trace(text: str) -> None:
 
 
 def test_a_change_costs_what_it_concerns() -> None:
-    """A branch of a deep tree goes and comes: no work for the others, whatever their number, and no join to lose it."""
+    """The end of a branch of a deep tree goes and comes: no work for the others, whatever their number."""
     work = {}
     for width in (20, 200):
         kernel = _host(PROGRAMS["tree"])
