@@ -3,17 +3,23 @@
 `prefetch` asks the processor to load an array element early. It is an instruction, not a read: dropping it changes
 nothing but speed, and it is dropped when the JIT is off. It asks for the second cache: of elements far away the first
 can wait for a few only, and then everything else waits too.
+
+What is on disk counts as fresh while no file of this folder has changed. Numba looks at the file of a kernel alone, but
+kernels contain parts from other files, and with another layout of arrays an old one would read what is not there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import config, njit, types
 from numba.core import cgutils
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
@@ -31,15 +37,36 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 watchers: list[Callable[[str], None]] = []  # are told of each function that was compiled, and not found on disk
 
 
+def stamp_sources(folder: Path) -> bytes:
+    """Return what names the content of the Python files of a folder."""
+    content = sha256()
+    for path in sorted(folder.glob("*.py")):
+        content.update(path.name.encode() + sha256(path.read_bytes()).digest())
+    return content.digest()
+
+
+_STAMP = stamp_sources(Path(__file__).parent)
+
+
+class _FolderCache(FunctionCache):
+    """What was compiled, on disk, as long as the files of this folder are the same."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, _STAMP)  # type: ignore[no-untyped-call]
+
+
 def kernel(signature: Any) -> Callable[[Any], Any]:
     """Compile a function over arrays for one signature. Numba's objects are untyped, hence Any."""
-    compile_kernel: Callable[[Any], Any] = njit(
-        signature, cache=True, nogil=True, boundscheck=False, error_model="numpy"
-    )
 
     def decorate(function: Any) -> Any:
-        compiled = compile_kernel(function)
-        if watchers and not config.DISABLE_JIT and compiled.stats.cache_misses:  # type: ignore[attr-defined]
+        compiled = njit(function, nogil=True, boundscheck=False, error_model="numpy")
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return compiled
+        compiled._cache = _FolderCache(function)  # there is no other way to another stamp
+        compiled.compile(signature)
+        compiled.disable_compile()
+        if watchers and compiled.stats.cache_misses:
             for watcher in watchers:
                 watcher(function.__name__)
         return compiled
