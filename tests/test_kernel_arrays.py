@@ -235,7 +235,7 @@ def test_telling_lines_is_adding_rows(batches: list[tuple[bool, list[tuple[int, 
             continue
         expected = one.add(batch)
         two.reserve(len(batch))
-        lines, out, start = np.empty(len(batch), np.int64), np.empty(len(batch), np.int64), np.zeros(1, np.int64)
+        lines, out, start = np.empty(len(batch), np.int64), np.empty(len(batch), np.int64), np.zeros(2, np.int64)
         made = rowset.enter_rows(batch, 2, two.arrays, rowset.TELL, lines, two.labels, out, start)
         assert out[:made].tolist() == expected.tolist()
         assert batch[lines[:made]].tolist() == two.read(out[:made]).tolist()
@@ -448,6 +448,8 @@ def test_rows_die_when_their_time_has_come(
     label_arrays.take_deaths(batch, 1, relation.labels, offers)
     label_arrays.fold_deaths(batch, 2, relation.labels, offers)
     assert offers.tolist() == [min(int(relation.labels[a]), int(relation.labels[b])) for _row, a, b in derivations]
+    common = offers[0] if len(set(offers.tolist())) == 1 else fact_arrays.NEVER
+    assert label_arrays.common_death(offers) == common
     given_rows = np.array(numbers, np.int64)
     out, times, gone = (np.empty(len(numbers), np.int64) for _ in range(3))
     made = label_arrays.find_mortals(given_rows, relation.arrays, relation.labels, out, times)

@@ -118,6 +118,19 @@ def test_a_join_is_the_first_to_bring_wide_rows(text: str, strategy: str) -> Non
     follow_reference(text, epochs, _host(text, strategy))
 
 
+@pytest.mark.parametrize("others", [0, 100], ids=["often", "seldom"])
+def test_labels_are_raised_twice_in_a_round(others: int) -> None:
+    """A row that lives longer, and longer still: among many it may be followed twice, which changes nothing."""
+    first = [(1, 1, 4), (1, 0, 9), *((1, 3000 + at, 1000 + at) for at in range(others))]
+    second = [(4, 1, 2), (4, 1, 3), (4, 0, 1)]
+    third = [(2, 2, 4), (3, 3, 4), *((5, 1000 + at, 2000 + at) for at in range(others))]
+    epochs = [
+        Epoch(number, tuple(Change("link", link, 1) for link in links), time)
+        for number, (time, links) in enumerate(((1, first), (4, second), (5, third), (7, []), (8, []), (9, [])), 1)
+    ]
+    follow_reference(WINDOWED, epochs, _host(WINDOWED, "expiry"))
+
+
 @pytest.mark.parametrize("strategy", ["recompute", "dred", "pf", "support", "derivations", "absorption", "expiry"])
 @pytest.mark.parametrize("text", [PLAIN, SQUARED], ids=["linear", "squared"])
 def test_rows_enter_what_is_being_joined(text: str, strategy: str) -> None:

@@ -19,10 +19,13 @@ from whorl.kernel.arrays.rowset import ADD, COUNT, MARK, MOST, NEW, RAISE, RELAT
 PLAIN, RANKS, DEATHS = 0, 1, 2  # what labels are
 DONE, ROOM, WIDER, LIMIT, PAUSE = 0, 1, 2, 3, 4  # why a call ended
 # Places in `state`: the first row of a round; where those still to be read stand in the queue, and where it ends; the
-# line of a batch that is being joined, and how far; rounds, probes and matches; bounds on rounds, rows and matches; and
-# from where on rows in the queue are still to be noted as changes, and the last round that may pass the bounds.
+# line of a batch that is being joined, and how far; rounds, probes and matches; bounds on rounds, rows and matches;
+# where the rows in the queue begin that are still to be noted as changes, and the last round that may pass the bounds;
+# and how many labels of rows alive were raised since the round began.
 FIRST, LOW, HIGH, END, LINE, OFFSET, ENTERED, MADE, ROUNDS, PROBES, MATCHES = range(11)
-MOST_ROUNDS, MOST_ROWS, PAUSE_AT, NOTED, PASSED = range(11, 16)
+MOST_ROUNDS, MOST_ROWS, PAUSE_AT, NOTED, PASSED, RAISED = range(11, 17)
+PLACES = 17
+_SELDOM = 16  # one in so many rows of a round may be in the queue twice: to look for it takes longer than to follow it
 # Places in `how`: the head's width, what labels are, the rule, whether the labels of the rows read and of the others
 # count, whether those read come first in the rule, the flags that others must have, and whether there are rounds.
 WIDTH, ALGEBRA, RULE, OWN, OTHER, LEADS, NEED, LINEAR = range(8)
@@ -33,16 +36,18 @@ JOIN = types.Tuple((INTS, INDEX, RELATION, INTS, INTS))  # type: ignore[no-untyp
 @part
 def offer_deaths(how, own, lines, numbers, made, labels, other, offers):  # type: ignore[no-untyped-def]
     """Put when each derivation dies into ``offers``: with the first of the rows it uses."""
-    if how[OTHER] != 0:
+    if how[OTHER] == 0:
         for at in range(made):
-            prefetch(other, numbers[at])
+            offers[at] = labels[own[lines[at]]] if how[OWN] != 0 else FOREVER
+        return
+    for at in range(made):
+        prefetch(other, numbers[at])
+    if how[OWN] == 0:
         for at in range(made):
             offers[at] = other[numbers[at]]
     else:
-        offers[:made] = FOREVER
-    if how[OWN] != 0:
         for at in range(made):
-            offers[at] = min(offers[at], labels[own[lines[at]]])
+            offers[at] = min(other[numbers[at]], labels[own[lines[at]]])
 
 
 @inlined
@@ -87,7 +92,7 @@ def follow_rounds(queue, state, source, head, labels, join, how, batch, out, off
     numbers = np.empty(out.shape[0], np.int64)
     mode = ADD if how[ALGEBRA] == PLAIN else (TELL if how[ALGEBRA] == RANKS else RAISE)
     joining = np.empty(4, np.int64)
-    entering = np.empty(1, np.int64)
+    entering = np.zeros(2, np.int64)
     while True:
         if state[LOW] == state[HIGH]:  # a round is over
             if how[LINEAR] == 0 and state[HIGH] > 0:
@@ -95,8 +100,9 @@ def follow_rounds(queue, state, source, head, labels, join, how, batch, out, off
             reached = state[ROUNDS] > state[MOST_ROUNDS] or meta[COUNT] > state[MOST_ROWS]
             if reached and state[HIGH] > 0 and state[PASSED] < state[ROUNDS]:
                 return LIMIT
-            if how[ALGEBRA] == DEATHS and how[LINEAR] != 0:
+            if how[LINEAR] != 0 and state[RAISED] * _SELDOM > state[END] - state[HIGH]:
                 keep_once(queue, state, flags)
+            state[RAISED] = 0
             state[HIGH] = state[END]
             if state[LOW] == state[HIGH]:
                 return DONE
@@ -118,7 +124,7 @@ def follow_rounds(queue, state, source, head, labels, join, how, batch, out, off
             state[MATCHES] += made
             if mode == RAISE:
                 offer_deaths(how, rows[:, number], lines, numbers, made, own, other, offers)
-            entering[0] = 0
+            entering[0] = entering[1] = 0
             fresh = enter_rows(out[:made], width, head, mode, offers, labels, queue[state[END] :], entering)
             if mode == TELL:  # most derivations change nothing, and need no label
                 for at in range(fresh):  # rows that come back are all over the place
@@ -127,6 +133,7 @@ def follow_rounds(queue, state, source, head, labels, join, how, batch, out, off
                     row, line = queue[state[END] + at], offers[at]
                     labels[row] = rank_of(how, rows[lines[line], number], numbers[line], labels)
             state[END] += fresh
+            state[RAISED] += entering[1]
             if entering[0] < made:
                 if mode == TELL:
                     for line in range(entering[0], made):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from whorl.kernel.arrays.facts import FOREVER
+from whorl.kernel.arrays.facts import FOREVER, NEVER
 from whorl.kernel.arrays.jit import BOOLS, GOLDEN, INT, INTS, ROWS, inlined, kernel, prefetch
 from whorl.kernel.arrays.rowset import BLOCK, DEAD, MARK, NEW, RELATION, find_block
 
@@ -241,6 +241,16 @@ def highest_offers(batch, offers, best):  # type: ignore[no-untyped-def]
     for at in range(batch.shape[0]):
         line = batch[at, 0]
         best[line] = max(best[line], offers[at])
+
+
+@kernel(INT(INTS))
+def common_death(deaths):  # type: ignore[no-untyped-def]
+    """Return the death that all have in common, NEVER if they differ or there are none."""
+    first = deaths[0] if deaths.size else NEVER
+    differ = np.int64(0)
+    for at in range(deaths.size):
+        differ |= deaths[at] ^ first
+    return first if differ == 0 else NEVER
 
 
 @kernel(INT(INTS, RELATION, INTS, INTS, INTS))

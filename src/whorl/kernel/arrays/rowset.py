@@ -255,7 +255,8 @@ def enter_rows(batch, width, relation, mode, offers, labels, out, state):  # typ
     with the line's offer as their label, RAISE also those whose label is below the offer. LOWER is ADOPT; but rows
     alive take an offer whose upper half is smaller than that of their label, which is no change. TELL is ADD, and puts
     the lines that changed rows one after the other into ``offers``, for labels that are dear. `state[0]` is the line to
-    start at, and the line reached: fewer than all if a value needs wider rows. Return how many rows changed.
+    start at, and the line reached: fewer than all if a value needs wider rows; `state[1]` grows by the number of rows
+    alive whose label RAISE raised. Return how many rows changed.
     """
     rows, flags, table, meta = relation
     narrow = meta[NARROW] != 0
@@ -267,7 +268,7 @@ def enter_rows(batch, width, relation, mode, offers, labels, out, state):  # typ
     places = np.empty(BLOCK, np.int64)
     found = np.empty(BLOCK, np.int64)
     many = batch.shape[0]
-    made = 0
+    made = raised = 0
     low = state[0]
     while low < many:
         high = min(many, low + BLOCK)
@@ -309,6 +310,7 @@ def enter_rows(batch, width, relation, mode, offers, labels, out, state):  # typ
                 labels[row] = offers[line]
                 out[made] = row
                 made += 1
+                raised += 1
             elif mode == LOWER and offers[line] >> 32 < labels[row] >> 32:
                 labels[row] = offers[line]
             if mode == NUMBER:
@@ -316,6 +318,7 @@ def enter_rows(batch, width, relation, mode, offers, labels, out, state):  # typ
         low = high
     meta[COUNT] = count
     state[0] = min(low, many)
+    state[1] += raised
     return made
 
 

@@ -50,7 +50,7 @@ class StoredRelation:
         self.types = tuple(types) or (Type.INTEGER,)  # a relation without columns holds the row (0)
         self.width = len(self.types)
         self._all = np.arange(self.width)
-        self._reached = np.zeros(1, np.int64)  # the line of a batch that has been entered
+        self._reached = np.zeros(2, np.int64)  # the line of a batch that has been entered, and labels raised
         self._indexes: dict[tuple[int, ...], Index] = {}
         self.clear()
 
@@ -241,6 +241,15 @@ class StoredRelation:
         return self._changed[seen:], len(self._changed)
 
     @property
+    def raised(self) -> int:
+        """How many labels of rows alive were raised in this epoch, so that the rows may be noted twice."""
+        return int(self._reached[1])
+
+    def note_raised(self, many: int) -> None:
+        """Remember that someone else raised labels."""
+        self._reached[1] += many
+
+    @property
     def labelled(self) -> bool:
         """Whether rows have labels."""
         return self._labelled
@@ -316,6 +325,7 @@ class StoredRelation:
         self._together = None
         self._selected = []
         self.lowered = False
+        self._reached[1] = 0
 
     def wasteful(self, needed: int) -> bool:
         """Whether the rows stored are so many more than those needed that the others have paid for being swept out.

@@ -19,7 +19,7 @@ import numpy as np
 
 from whorl.kernel.arrays import growth
 from whorl.kernel.arrays import labels as arithmetic
-from whorl.kernel.arrays.facts import FOREVER
+from whorl.kernel.arrays.facts import FOREVER, NEVER
 from whorl.kernel.state.distinct import distinct
 from whorl.kernel.state.queue import DeathQueue
 from whorl.kernel.state.relation import Ints, Moves, StoredRelation
@@ -93,13 +93,20 @@ class Expiry(Rederive):
     def accept(self, rule: int, chunk: Ints) -> Ints:
         """Make rows alive, or let them live longer."""
         name = self.stratum.rules[rule].relation
-        frontier = self.stratum.frontiers.get(name)
-        if frontier is None:
-            changed = super().accept(rule, chunk)
-        else:
-            width = frontier.relation.width
-            changed = frontier.offer(chunk[:, :width], self.offers(rule, chunk, width))
-        self.accepted(name, changed)
+        relation, frontier = self.stratum.relation(name), self.stratum.frontiers.get(name)
+        offers = self.offers(rule, chunk, relation.width)
+        if frontier is not None:
+            changed = frontier.offer(chunk[:, : relation.width], offers)
+            self.accepted(name, changed)
+            return changed
+        changed = relation.adopt_rows(chunk, offers, better=True)
+        death = arithmetic.common_death(offers)
+        if death == NEVER:
+            self.accepted(name, changed)
+        else:  # facts that come together mostly die together, and so does what follows from each alone
+            self.stratum.state.work.labels += len(changed)
+            if death != FOREVER:
+                self._queues[name].wait_together(changed.copy(), death)
         return changed
 
     def accepted(self, name: str, numbers: Ints) -> None:

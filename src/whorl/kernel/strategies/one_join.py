@@ -86,15 +86,17 @@ class OneJoin:
         """Remember what changed, and what it took."""
         for numbers in changed:
             self._head.note_changes(numbers)
+        self._head.note_raised(int(state[growth.RAISED]))
         work = self._stratum.state.work
         work.probes += int(state[growth.PROBES])
         work.matches += int(state[growth.MATCHES])
         work.derivations += int(state[growth.MATCHES])
 
     def _begin(self, many: int, rounds: int) -> Ints:
-        state = np.zeros(16, np.int64)
+        state = np.zeros(growth.PLACES, np.int64)
         limits = self._stratum.limits
         state[growth.END], state[growth.NOTED], state[growth.ROUNDS] = many, many, rounds
+        state[growth.RAISED] = self._head.raised
         state[growth.MOST_ROUNDS], state[growth.MOST_ROWS] = limits.rounds, limits.tuples
         state[growth.PAUSE_AT] = _PAUSE
         return state
