@@ -111,6 +111,9 @@ def follow_rounds(queue, state, source, head, labels, join, how, batch, out, off
         many = min(batch.shape[0], state[HIGH] - state[LOW])
         rows = batch[:many]
         read_rows(left, queue[state[LOW] : state[LOW] + many], number, rows)
+        if mode == TELL:  # ranks follow from those of the rows read, which are all over the place if they came back
+            for at in range(many):
+                prefetch(labels, rows[at, number])
         joining[0], joining[1], joining[2], joining[3] = state[LINE], state[OFFSET], how[NEED], 0
         while joining[0] < many:
             needed = meta[COUNT] + out.shape[0]

@@ -10,7 +10,7 @@ kernels contain parts from other files, and with another layout of arrays an old
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -37,15 +37,16 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 watchers: list[Callable[[str], None]] = []  # are told of each function that was compiled, and not found on disk
 
 
-def stamp_sources(folder: Path) -> bytes:
-    """Return what names the content of the Python files of a folder."""
+def _stamp(sources: Sequence[Path]) -> bytes:
+    """Return what names the content of some files."""
     content = sha256()
-    for path in sorted(folder.glob("*.py")):
+    for path in sources:
         content.update(path.name.encode() + sha256(path.read_bytes()).digest())
     return content.digest()
 
 
-_STAMP = stamp_sources(Path(__file__).parent)
+_SOURCES = sorted(Path(__file__).parent.glob("*.py"))  # none in an archive, where Numba's own stamp must do
+_STAMP = _stamp(_SOURCES)
 
 
 class _FolderCache(FunctionCache):
@@ -53,7 +54,9 @@ class _FolderCache(FunctionCache):
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, _STAMP)  # type: ignore[no-untyped-call]
+        if _SOURCES:
+            base = self._impl.filename_base
+            self._cache_file = IndexDataCacheFile(self._cache_path, base, _STAMP)  # type: ignore[no-untyped-call]
 
 
 def kernel(signature: Any) -> Callable[[Any], Any]:
