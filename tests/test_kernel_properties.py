@@ -274,7 +274,7 @@ def test_what_is_swept_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_window_that_slides_sweeps_before_its_table_grows() -> None:
-    size, slide = 20_000, 2_000  # of a table that may hold 32,768
+    size, slide = 13_000, 1_300  # of a table that may hold 21,845
     text = f"STREAM e(Ts: Timestamp, X: Integer) WINDOW({size}, {slide}).\nv(X) :- e(_, X).\nquery v(X).\n"
     source = Source("slides", text)
     host = InProcess(lambda types: compile_program(source, data_types=types), None, "expiry")
