@@ -353,7 +353,3 @@ def _show_errors(error: UserError | ProgramErrors) -> None:
         typer.echo(str(each), err=True)
     if len(errors) > 1:
         typer.echo(f"{len(errors)} errors", err=True)
-
-
-if __name__ == "__main__":
-    main()

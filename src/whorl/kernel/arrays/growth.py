@@ -12,7 +12,7 @@ from numba import types
 
 from whorl.kernel.arrays.facts import FOREVER
 from whorl.kernel.arrays.index import INDEX, fill, match
-from whorl.kernel.arrays.jit import INT, INTS, ROWS, inlined, kernel, part, prefetch
+from whorl.kernel.arrays.jit import INT, INTS, ROWS, inlined, kernel, part, prefetch, within
 from whorl.kernel.arrays.labels import fingerprint_of_pair
 from whorl.kernel.arrays.rowset import ADD, COUNT, MARK, MOST, NEW, RAISE, RELATION, TELL, enter_rows, read_rows
 
@@ -29,6 +29,7 @@ _SELDOM = 16  # one in so many rows of a round may be in the queue twice: to loo
 # Places in `how`: the head's width, what labels are, the rule, whether the labels of the rows read and of the others
 # count, whether those read come first in the rule, the flags that others must have, and whether there are rounds.
 WIDTH, ALGEBRA, RULE, OWN, OTHER, LEADS, NEED, LINEAR = range(8)
+read_within, enter_within = within(read_rows), within(enter_rows)
 SOURCE = types.Tuple((RELATION, INTS))  # type: ignore[no-untyped-call]
 JOIN = types.Tuple((INTS, INDEX, RELATION, INTS, INTS))  # type: ignore[no-untyped-call]
 
@@ -110,7 +111,7 @@ def follow_rounds(queue, state, source, head, labels, join, how, batch, out, off
             state[ROUNDS] += 1
         many = min(batch.shape[0], state[HIGH] - state[LOW])
         rows = batch[:many]
-        read_rows(left, queue[state[LOW] : state[LOW] + many], number, rows)
+        read_within(left, queue[state[LOW] : state[LOW] + many], number, rows)
         if mode == TELL:  # ranks follow from those of the rows read, which are all over the place if they came back
             for at in range(many):
                 prefetch(labels, rows[at, number])
@@ -128,7 +129,7 @@ def follow_rounds(queue, state, source, head, labels, join, how, batch, out, off
             if mode == RAISE:
                 offer_deaths(how, rows[:, number], lines, numbers, made, own, other, offers)
             entering[0] = entering[1] = 0
-            fresh = enter_rows(out[:made], width, head, mode, offers, labels, queue[state[END] :], entering)
+            fresh = enter_within(out[:made], width, head, mode, offers, labels, queue[state[END] :], entering)
             if mode == TELL:  # most derivations change nothing, and need no label
                 for at in range(fresh):  # rows that come back are all over the place
                     prefetch(labels, queue[state[END] + at])

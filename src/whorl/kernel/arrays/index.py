@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, part, prefetch
+from whorl.kernel.arrays.jit import BYTES, GOLDEN, INT, INT32S, INTS, ROWS, inlined, kernel, part, prefetch, within
 from whorl.kernel.arrays.rowset import NARROW, RELATION, cell, find_rows, mix, read_column
 
 START, LENGTH = 0, 1  # places in an entry: the last row of a chain or where a vector starts, and how many rows it has
@@ -31,6 +31,7 @@ AHEAD, NEAR = 48, 16  # how many rows ahead entries are asked for, and what they
 FAR = 32768  # more entries than this do not stay in the near caches
 
 _SEED = np.uint64(0x13198A2E03707344)
+find_within = within(find_rows)
 
 
 @inlined
@@ -431,7 +432,7 @@ def probe_rows(left, keys, relation, wants, out, need):  # type: ignore[no-untyp
     """Join each line of ``left`` with the one row that equals its columns ``keys``, if it is alive; as `probe`."""
     flags = relation[1]
     numbers = np.empty(left.shape[0], np.int64)
-    find_rows(left, keys, relation, numbers)
+    find_within(left, keys, relation, numbers)
     for line in range(left.shape[0]):
         prefetch(flags, max(numbers[line], 0))
     lines = np.empty(left.shape[0], np.int64)

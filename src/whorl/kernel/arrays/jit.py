@@ -6,6 +6,10 @@ can wait for a few only, and then everything else waits too.
 
 What is on disk counts as fresh while no file of this folder has changed. Numba looks at the file of a kernel alone, but
 kernels contain parts from other files, and with another layout of arrays an old one would read what is not there.
+
+Every start of a program waits for its kernels, so reading them is kept short. They are stored as machine code alone,
+without the LLVM code from which others could take them in; a kernel that contains another takes in its function, by
+`within`. And Numba's libraries of functions, without which nothing can be compiled, wait until something is.
 """
 
 from __future__ import annotations
@@ -16,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import config, njit, types
 from numba.core import cgutils
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
@@ -49,14 +54,33 @@ _SOURCES = sorted(Path(__file__).parent.glob("*.py"))  # none in an archive, whe
 _STAMP = _stamp(_SOURCES)
 
 
+class _CodeAlone(CompileResultCacheImpl):
+    """Machine code without the LLVM code that it came from, in whose place stands the name of its entry."""
+
+    def reduce(self, compiled: Any) -> Any:
+        """Return what is written to disk."""
+        (name, kind, (code, _)), *others = super().reduce(compiled)  # type: ignore[no-untyped-call]
+        entry = compiled.fndesc.llvm_cpython_wrapper_name
+        named = binding.parse_assembly(f'define void @"{entry}"() {{ ret void }}')
+        return (name, kind, (code, named.as_bitcode())), *others
+
+
 class _FolderCache(FunctionCache):
     """What was compiled, on disk, as long as the files of this folder are the same."""
+
+    _impl_class = _CodeAlone
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         if _SOURCES:
             base = self._impl.filename_base
             self._cache_file = IndexDataCacheFile(self._cache_path, base, _STAMP)  # type: ignore[no-untyped-call]
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Read what was compiled, with all that it needs to run and nothing that only a compiler needs."""
+        rtsys.initialize(target)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, target)  # type: ignore[no-untyped-call]
 
 
 def kernel(signature: Any) -> Callable[[Any], Any]:
@@ -85,6 +109,11 @@ def inlined(function: Any) -> Any:
 def part(function: Any) -> Any:
     """Compile a function once, for kernels that call it for a whole block."""
     return njit(function, boundscheck=False, error_model="numpy")
+
+
+def within(compiled: Any) -> Any:
+    """Return what a kernel does, as a part for other kernels."""
+    return part(getattr(compiled, "py_func", compiled))
 
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
