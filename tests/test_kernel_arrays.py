@@ -509,7 +509,7 @@ def test_keys_become_places_of_their_own_again_when_rows_are_many() -> None:
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="this is the run without the JIT")
 def test_without_the_jit() -> None:
     """The same tests pass on the kernels as plain Python."""
-    others = [str(HERE / name) for name in ("test_one_join.py", "test_frontier_arrays.py")]
+    others = [str(HERE / name) for name in ("test_one_join.py", "test_frontier_arrays.py", "test_heaps.py")]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, *others],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},

@@ -24,6 +24,7 @@ from whorl.kernel.state.owner import Owner
 from whorl.kernel.state.relation import Ints, StoredRelation
 from whorl.kernel.strategies import build_strategy
 from whorl.kernel.strategies.absorption import Absorption
+from whorl.kernel.strategies.cells import Cells
 from whorl.kernel.strategies.elastic import Elastic
 from whorl.kernel.strategies.fixpoint import Fixpoint
 from whorl.kernel.strategies.recompute import Recompute
@@ -352,7 +353,7 @@ class Partition:
         for frontier in self.state.frontiers.values():
             kept += frontier.nbytes
         for strategy in self.strategies:
-            if isinstance(strategy, (Fixpoint, Elastic)):
+            if isinstance(strategy, (Fixpoint, Elastic, Cells)):
                 kept += strategy.nbytes
         return kept
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect, insort
+from collections.abc import Sequence
+
 import numpy as np
 
 from whorl.kernel.state.best import order_keys
@@ -11,6 +14,9 @@ from whorl.model.types import Type
 from whorl.model.values import order_key
 
 _NUMBERS = frozenset({Type.INTEGER, Type.TIMESTAMP, Type.BOOLEAN, Type.FLOAT})
+_GAP = 1 << 32  # between the places of two values in a dictionary, for those that come between them
+_LAST = 1 << 62
+_MANY = 8  # values that come at once are placed one by one if there are so many times as many already
 
 
 def ranks(values: Ints, kind: Type, dictionary: Dictionary, *, lowest: bool) -> Ints:
@@ -66,3 +72,84 @@ class Champions:
         self.values[changed] = values[taken]
         self.known[changed] = True
         return changed, before, held[taken]
+
+
+class Order:
+    """Integers in the order of values that can be kept, whatever values come later.
+
+    Those of values in a dictionary are places with gaps, into which later values go. Where a gap is full, all get other
+    places; `take_moved` tells.
+
+    Cost: for a value in a dictionary that was never seen, the logarithm of their number in comparisons.
+    """
+
+    def __init__(self, kind: Type, dictionary: Dictionary, *, lowest: bool) -> None:
+        self._kind = kind
+        self._dictionary = dictionary
+        self._lowest = lowest
+        self._sorted: list[tuple[tuple[object, ...], int]] = []  # with the number of each
+        self._places: Ints = np.zeros(0, np.int64)  # by number
+        self._known: Mask = np.zeros(0, np.bool_)
+        self._moved = False
+
+    def keys(self, values: Ints) -> Ints:
+        """Return the integers of values, smaller the better."""
+        if self._kind in _NUMBERS:
+            return order_keys(values, self._kind, lowest=self._lowest)
+        self._reserve()
+        fresh = values[~self._known[values]]
+        if len(fresh):
+            self._place(np.unique(fresh).tolist())
+        places: Ints = self._places[values]
+        return places if self._lowest else ~places
+
+    def take_moved(self) -> bool:
+        """Tell whether values that were placed before have got other places since this was asked last."""
+        moved, self._moved = self._moved, False
+        return moved
+
+    def _reserve(self) -> None:
+        many = len(self._dictionary)
+        if many > len(self._known):
+            size = max(many, 2 * len(self._known))
+            self._places.resize(size, refcheck=False)
+            self._known.resize(size, refcheck=False)
+
+    def _place(self, numbers: Sequence[int]) -> None:
+        self._known[numbers] = True
+        fresh = [(order_key(self._dictionary.value(number)), number) for number in numbers]
+        if _MANY * len(fresh) > len(self._sorted):
+            self._sorted = sorted(self._sorted + fresh)
+            self._spread()
+            return
+        for entry in fresh:
+            if not self._fit(entry):
+                insort(self._sorted, entry)
+                self._spread()
+
+    def _fit(self, entry: tuple[tuple[object, ...], int]) -> bool:
+        """Place a value between its neighbours, if there is room."""
+        at = bisect(self._sorted, entry)
+        if at == 0:
+            place = self._place_at(0) - _GAP
+        elif at == len(self._sorted):
+            place = self._place_at(-1) + _GAP
+        else:
+            low = self._place_at(at - 1)
+            place = low + (self._place_at(at) - low) // 2
+            if place == low:
+                return False
+        if abs(place) >= _LAST:
+            return False
+        self._sorted.insert(at, entry)
+        self._places[entry[1]] = place
+        return True
+
+    def _place_at(self, at: int) -> int:
+        return int(self._places[self._sorted[at][1]])
+
+    def _spread(self) -> None:
+        """Give all values places with equal gaps."""
+        many = len(self._sorted)
+        self._places[[number for _key, number in self._sorted]] = (np.arange(many) - many // 2) * _GAP
+        self._moved = True

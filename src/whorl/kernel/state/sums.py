@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whorl.kernel.state.relation import Ints, Mask
+from whorl.model.types import Type
 
 _BITS = 32
 _LOW = np.int64(0xFFFFFFFF)
@@ -20,11 +21,62 @@ _FRACTION = np.int64((1 << 52) - 1)
 _HEADROOM = 4  # limbs above the lowest that a value adds to: two more of its own, and one that takes all carries
 
 
+class Tally:
+    """A sum, a count or an average for each group: what contributes to it comes and goes."""
+
+    def __init__(self, kind: Type, *, average: bool) -> None:
+        self._sums = FloatSums() if kind is Type.FLOAT else IntegerSums()
+        self._counts = np.zeros(32, np.int64)
+        self._average = average
+
+    def reserve(self, groups: int) -> None:
+        """Make room for so many groups."""
+        self._sums.reserve(groups)
+        self._counts = grow(self._counts, groups)
+
+    def clear(self) -> None:
+        """Let nothing contribute."""
+        self._sums.clear()
+        self._counts[:] = 0
+
+    def reset(self, groups: Ints) -> None:
+        """Let nothing contribute to some groups."""
+        self._sums.reset(groups)
+        self._counts[groups] = 0
+
+    def add(self, groups: Ints, values: Ints, sign: int = 1) -> None:
+        """Take contributions in (1) or out (-1), each to its group."""
+        self._sums.add(groups, values, sign)
+        np.add.at(self._counts, groups, sign)
+
+    def filled(self, groups: Ints) -> Mask:
+        """Tell which groups have a contribution."""
+        return self._counts[groups] > 0
+
+    def read(self, groups: Ints) -> tuple[Ints, Mask]:
+        """Return the values of groups that have contributions, and which of them can be stored."""
+        totals, fits = self._sums.read(groups)
+        if not self._average:
+            return totals, fits
+        values = totals.view(np.float64) / self._counts[groups] + 0.0
+        return values.view(np.int64), fits & np.isfinite(values)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self._sums.nbytes + self._counts.nbytes
+
+
 class IntegerSums:
     """Sums of integers; they may leave 64 bits and come back."""
 
     def __init__(self) -> None:
         self._limbs = np.zeros((32, 2), np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self._limbs.nbytes
 
     def clear(self) -> None:
         """Let all sums be zero."""
@@ -58,6 +110,11 @@ class FloatSums:
     def __init__(self) -> None:
         self._limbs = np.zeros((32, 0), np.int64)
         self._low = 0  # the exponent of the lowest bit, a multiple of 32
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self._limbs.nbytes
 
     def clear(self) -> None:
         """Let all sums be zero."""

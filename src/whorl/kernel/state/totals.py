@@ -18,7 +18,7 @@ from whorl.diagnostics.errors import UserError
 from whorl.kernel.state.dictionary import Dictionary
 from whorl.kernel.state.ordering import Champions
 from whorl.kernel.state.relation import Ints, Mask, StoredRelation, no_rows
-from whorl.kernel.state.sums import FloatSums, IntegerSums, grow
+from whorl.kernel.state.sums import Tally, grow
 from whorl.model.types import Type
 from whorl.physical.plan import KeySpace
 
@@ -63,34 +63,27 @@ class Sum:
 
     def __init__(self, function: str, kind: Type, spaces: Sequence[KeySpace], dictionary: Dictionary) -> None:
         self.negative = False
-        self._average = function == "avg"
-        self._sums = FloatSums() if kind is Type.FLOAT else IntegerSums()
-        self._counts = np.zeros(32, np.int64)
+        self._tally = Tally(kind, average=function == "avg")
         self._keys = [StoredRelation("keys", [Type.INTEGER, *space.kinds]) for space in spaces]
         self._held = [Champions(kind, dictionary, lowest=False) for _space in spaces]
 
     def reserve(self, groups: int) -> None:
         """Make room for so many groups."""
-        self._sums.reserve(groups)
-        self._counts = grow(self._counts, groups)
+        self._tally.reserve(groups)
 
     def forget(self, groups: Ints | None = None) -> None:
         """Empty the cells of groups, or all."""
         if groups is None:
             self.negative = False
-            self._sums.clear()
-            self._counts[:] = 0
+            self._tally.clear()
             for keys, held in zip(self._keys, self._held, strict=True):
                 keys.clear()
                 held.forget()
             return
-        self._sums.reset(groups)
-        self._counts[groups] = 0
-        gone = np.zeros(len(self._counts), np.bool_)
-        gone[groups] = True
+        self._tally.reset(groups)
         for keys, held in zip(self._keys, self._held, strict=True):
             own = keys.read(np.arange(keys.count))[:, 0]
-            held.forget(np.flatnonzero(gone[own]))
+            held.forget(np.flatnonzero(~self._tally.filled(own)))
 
     def offer(self, groups: Ints, values: Ints, keys: Ints, space: int) -> Ints:
         """Take contributions; return the groups whose value changed."""
@@ -102,9 +95,8 @@ class Sum:
         if not len(changed):
             return _NONE
         own = self._keys[space].read(changed)[:, 0]
-        self._sums.add(own, held.values[changed])
-        self._sums.add(own[had], before[had], -1)
-        np.add.at(self._counts, own[~had], 1)
+        self._tally.add(own, held.values[changed])
+        self._tally.add(own[had], before[had], -1)
         return own
 
     def key_width(self, space: int) -> int:
@@ -113,15 +105,11 @@ class Sum:
 
     def read(self, groups: Ints) -> tuple[Ints, Mask]:
         """Return the values of groups, and which of them can be stored."""
-        totals, fits = self._sums.read(groups)
-        if not self._average:
-            return totals, fits
-        values = totals.view(np.float64) / self._counts[groups] + 0.0
-        return values.view(np.int64), fits & np.isfinite(values)
+        return self._tally.read(groups)
 
     def filled(self, groups: Ints) -> Mask:
         """Tell which groups have a contribution."""
-        return self._counts[groups] > 0
+        return self._tally.filled(groups)
 
 
 class Totals:

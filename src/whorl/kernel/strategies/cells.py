@@ -1,110 +1,189 @@
-"""Aggregates over complete inputs: each group follows the changes of its contributions.
+"""Aggregates over complete inputs: each group follows the changes of its contributions, which are stored rows.
 
-Counts and sums add and subtract; float sums are kept exactly, as integers, so that the order of changes cannot
-matter and nothing drifts. `min` and `max` keep a heap for each group; entries that died are skipped when they come
-to the top.
+Counts and sums add and subtract; float sums are kept exactly, so that the order of changes cannot matter and nothing
+drifts. `min` and `max` keep a heap of contributions for each group, and so does every key of a sum that may get several
+values: the larger counts.
 
-Cost: a constant, or the logarithm of the group's size, for each contribution that changed.
+Cost: a constant for each contribution that changed; where there is a heap, the logarithm of its size when the first one
+goes. Groups and keys that nothing contributes to any more are forgotten when they outnumber all contributions.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
 
 from whorl.diagnostics.errors import UserError
-from whorl.kernel.state.relation import Ints, Moves
+from whorl.kernel.state.dictionary import Dictionary
+from whorl.kernel.state.distinct import distinct
+from whorl.kernel.state.heaps import Heaps
+from whorl.kernel.state.ordering import Order
+from whorl.kernel.state.relation import SPARE, Ints, Mask, Moves, StoredRelation
+from whorl.kernel.state.sums import Tally
 from whorl.kernel.strategies.stratum import Stratum
 from whorl.model.types import Type
-from whorl.model.values import INTEGER_MAX, INTEGER_MIN, Value, order_key
+from whorl.physical.plan import Cell
 
-_SCALE = 1074  # the smallest float is 2 ** -1074: every float is a whole number of these
+_NONE = -1
+_NOBODY = np.empty(0, np.int64)
+_READ = 1 << 16  # contributions that are taken in at once
 
 
 class Total(Protocol):
-    """The running value of one cell."""
+    """The values of one aggregated column, by group."""
 
-    def change(self, key: tuple[int, ...], value: Value, weight: int) -> None:
-        """Take a contribution in (1) or out (-1)."""
+    numbered: bool  # whether it knows contributions by their numbers
 
-    def value(self) -> Value | None:
-        """Return the value, None if nothing contributes."""
+    def clear(self) -> None:
+        """Forget all contributions."""
 
+    def change(self, source: str, groups: Ints, numbers: Ints, rows: Ints, weight: int) -> None:
+        """Take contributions in (1), or out (-1): these are dead by now."""
 
-def _scaled(value: float) -> int:
-    numerator, denominator = value.as_integer_ratio()
-    return numerator * ((1 << _SCALE) // denominator)
+    def read(self, groups: Ints) -> tuple[Ints, Mask, Mask]:
+        """Return the values of groups, which of them can be stored, and which groups have one."""
 
+    @property
+    def keys(self) -> int:
+        """How many keys are known, those that nothing contributes to included."""
 
-class Sum:
-    """Sums, counts and averages: for each key the largest contribution."""
-
-    def __init__(self, function: str, *, floats: bool) -> None:
-        self._function = function
-        self._floats = floats
-        self._total = 0
-        self._keys: dict[tuple[int, ...], dict[int, int]] = {}
-
-    def change(self, key: tuple[int, ...], value: Value, weight: int) -> None:
-        amount = _scaled(value) if self._floats else int(value)  # type: ignore[arg-type]
-        held = self._keys.setdefault(key, {})
-        before = max(held, default=0) if held else 0
-        held[amount] = held.get(amount, 0) + weight
-        if not held[amount]:
-            del held[amount]
-        after = max(held, default=0) if held else 0
-        self._total += after - before
-        if not held:
-            del self._keys[key]
-
-    def value(self) -> Value | None:
-        if not self._keys:
-            return None
-        if not self._floats:
-            return self._total
-        try:
-            total = self._total / (1 << _SCALE)
-        except OverflowError:
-            return float("inf")
-        return total / len(self._keys) if self._function == "avg" else total
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
 
 
 class Best:
-    """`min` or `max`: a heap of the values that contribute, dead ones skipped."""
+    """`min` or `max`: the first of each group's contributions."""
 
-    def __init__(self, *, lowest: bool) -> None:
-        self._lowest = lowest
-        self._alive: dict[tuple[object, ...], Value] = {}
-        self._heap: list[_Ranked] = []
+    numbered = True
+    keys = 0
 
-    def change(self, _key: tuple[int, ...], value: Value, weight: int) -> None:
-        order = order_key(value)
+    def __init__(self, source: StoredRelation, order: Order) -> None:
+        self._source = source
+        self._heaps = Heaps(source, order)
+
+    def clear(self) -> None:
+        """Forget all contributions."""
+        self._heaps.clear()
+
+    def change(self, _source: str, groups: Ints, numbers: Ints, rows: Ints, weight: int) -> None:
+        """Take contributions in; those that died are found when they come first."""
         if weight > 0:
-            self._alive[order] = value
-            heapq.heappush(self._heap, _Ranked(order, lowest=self._lowest))
-        else:
-            self._alive.pop(order, None)
+            self._heaps.enter(numbers, groups, rows[:, -1])
 
-    def value(self) -> Value | None:
-        while self._heap and self._heap[0].order not in self._alive:
-            heapq.heappop(self._heap)
-        return self._alive[self._heap[0].order] if self._heap else None
+    def read(self, groups: Ints) -> tuple[Ints, Mask, Mask]:
+        """Return the best values of groups, and which groups have one."""
+        first = self._heaps.first(groups)
+        filled = first != _NONE
+        values = np.zeros(len(groups), np.int64)
+        values[filled] = self._source.read(first[filled])[:, -1]
+        return values, np.ones(len(groups), np.bool_), filled
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self._heaps.nbytes
 
 
-class _Ranked:
-    """An entry of a heap, smallest or largest first."""
+class Sum:
+    """Sums, counts and averages: for each key the largest contribution.
 
-    __slots__ = ("_lowest", "order")
+    Where the key is the assignment of a rule, there is no other.
+    """
 
-    def __init__(self, order: tuple[object, ...], *, lowest: bool) -> None:
-        self.order = order
-        self._lowest = lowest
+    def __init__(self, cell: Cell, kind: Type, explicit: dict[str, Largest]) -> None:
+        self._tally = Tally(kind, average=cell.function == "avg")
+        self._explicit = explicit
+        self.numbered = bool(explicit)
 
-    def __lt__(self, other: _Ranked) -> bool:
-        return self.order < other.order if self._lowest else other.order < self.order
+    def clear(self) -> None:
+        """Forget all contributions."""
+        self._tally.clear()
+        for largest in self._explicit.values():
+            largest.clear()
+
+    def change(self, source: str, groups: Ints, numbers: Ints, rows: Ints, weight: int) -> None:
+        """Add what counts now, and take away what counted before."""
+        self._tally.reserve(int(groups.max(initial=-1)) + 1)
+        if source not in self._explicit:
+            self._tally.add(groups, np.ascontiguousarray(rows[:, -1]), weight)
+            return
+        for owners, values, sign in self._explicit[source].change(groups, numbers, rows, weight):
+            self._tally.add(owners, values, sign)
+
+    def read(self, groups: Ints) -> tuple[Ints, Mask, Mask]:
+        """Return the sums of groups, which of them can be stored, and which groups have one."""
+        self._tally.reserve(int(groups.max(initial=-1)) + 1)
+        filled = self._tally.filled(groups)
+        values, fits = np.zeros(len(groups), np.int64), np.ones(len(groups), np.bool_)
+        values[filled], fits[filled] = self._tally.read(groups[filled])
+        return values, fits, filled
+
+    @property
+    def keys(self) -> int:
+        """How many explicit keys are known."""
+        return sum(largest.keys for largest in self._explicit.values())
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self._tally.nbytes + sum(largest.nbytes for largest in self._explicit.values())
+
+
+class Largest:
+    """The largest contribution of every explicit key."""
+
+    def __init__(self, source: StoredRelation, order: Order) -> None:
+        self._source = source
+        self._heaps = Heaps(source, order)
+        self._keys = StoredRelation(f"{source.name}^keys", source.types[:-1])
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all keys."""
+        self._heaps.clear()
+        self._keys.clear()
+        self._owners = np.zeros(32, np.int64)
+        self._values = np.zeros(32, np.int64)
+        self._known = np.zeros(32, np.bool_)
+
+    def change(self, groups: Ints, numbers: Ints, rows: Ints, weight: int) -> Iterator[tuple[Ints, Ints, int]]:
+        """Take contributions in or out; yield groups with values that count no more (-1), and that count now (1)."""
+        width = self._source.width - 1
+        plain = np.ascontiguousarray(rows[:, :width]) if width else np.zeros((len(rows), 1), np.int64)
+        slots = self._keys.number(plain)
+        self._reserve()
+        self._owners[slots] = groups
+        if weight > 0:
+            self._heaps.enter(numbers, slots, rows[:, -1])
+        slots = distinct(slots)
+        first = self._heaps.first(slots)
+        held = self._known[slots]
+        yield self._owners[slots[held]], self._values[slots[held]], -1
+        filled = first != _NONE
+        self._known[slots] = filled
+        slots = slots[filled]
+        self._values[slots] = self._source.read(first[filled])[:, -1]
+        yield self._owners[slots], self._values[slots], 1
+
+    def _reserve(self) -> None:
+        if self._keys.count > len(self._known):
+            size = max(self._keys.count, 2 * len(self._known))
+            for array in (self._owners, self._values, self._known):
+                array.resize(size, refcheck=False)
+
+    @property
+    def keys(self) -> int:
+        """How many keys are known."""
+        return self._keys.count
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        kept = self._owners.nbytes + self._values.nbytes + self._known.nbytes
+        return self._heaps.nbytes + self._keys.nbytes + kept
 
 
 class Cells:
@@ -112,119 +191,138 @@ class Cells:
 
     def __init__(self, stratum: Stratum) -> None:
         self._stratum = stratum
-        (self._name,) = stratum.plan.relations
-        self._types = stratum.types(self._name)
-        self.reset()
+        (name,) = stratum.plan.relations
+        self._relation = stratum.relation(name)
+        self._cells = stratum.plan.cells
+        aggregated = {cell.column for cell in self._cells}
+        self._plain = [column for column in range(len(stratum.types(name))) if column not in aggregated]
+        types = stratum.types(name)
+        self._groups = StoredRelation(f"{name}^groups", [types[column] for column in self._plain])
+        self._totals = [_build_total(stratum, cell, types[cell.column]) for cell in self._cells]
+        self._shown = np.full(32, _NONE, np.int64)  # the row of each group
+        self._fresh = True  # all groups are to be looked at
+        self._stale = True  # contributions are to be taken in again
 
     def reset(self) -> None:
         """Aggregate again from nothing at the next step."""
-        self._fresh = True
-        self._totals: dict[tuple[int, ...], list[Total]] = {}
-        self._shown: dict[tuple[int, ...], Ints] = {}
+        self._fresh = self._stale = True
 
     def resume(self) -> None:
-        """Aggregate the contributions that were saved; the rows are there already."""
-        self._take_in({})
-        self._fresh = False
-        relation = self._stratum.relation(self._name)
-        plain = [at for at in range(len(self._types)) if at not in {cell.column for cell in self._stratum.plan.cells}]
-        for row in relation.read(relation.alive()):
-            self._shown[tuple(row[plain].tolist())] = row
+        """Aggregate the contributions that were saved at the next step; the rows are there already."""
+        self._fresh, self._stale = False, True
 
-    def renumbered(self, _name: str, _moved: Moves) -> None:
-        """Nothing is kept by number."""
+    def renumbered(self, name: str, moved: Moves) -> None:
+        """Take over the new numbers of the rows shown; contributions are taken in again if they are known by number."""
+        if name != self._relation.name:
+            self._stale |= any(total.numbered for total in self._totals)
+            return
+        held = self._shown != _NONE
+        self._shown[held] = moved[self._shown[held]]
 
     def step(self) -> None:
         """Follow the changes of the contributions, and publish the groups that they touch."""
         if not self._fresh and not self._stratum.changed():
             return
-        relation = self._stratum.relation(self._name)
-        if self._fresh and relation.count:
-            relation.retire(relation.alive())
-        touched: dict[tuple[int, ...], None] = {}
-        self._take_in(touched)
-        self._fresh = False
-        self._publish(list(touched))
+        if self._stale or self._wasteful():
+            touched = self._take_in()
+        else:
+            touched = [self._change(*each) for each in self._changes()]
+        self._fresh = self._stale = False
+        if touched:
+            self._publish(distinct(np.concatenate(touched)))
 
-    def _take_in(self, touched: dict[tuple[int, ...], None]) -> None:
-        """Follow the contributions that changed; all of them, after a fresh start."""
-        for at, cell in enumerate(self._stratum.plan.cells):
+    def _wasteful(self) -> bool:
+        """Whether so many groups and keys without contributions are known that these pay for forgetting them."""
+        known = self._groups.count + sum(total.keys for total in self._totals)
+        contributions = sum(self._stratum.relation(name).living for cell in self._cells for name in cell.sources)
+        return known > 4 * contributions + SPARE
+
+    def _take_in(self) -> list[Ints]:
+        """Take all contributions in, and number the groups anew; return those to look at."""
+        self._groups.clear()
+        self._shown[:] = _NONE
+        for total in self._totals:
+            total.clear()
+        rows = self._relation.alive()
+        groups = self._number(self._relation.read(rows)[:, self._plain])
+        self._shown[groups] = rows
+        for at, cell in enumerate(self._cells):
             for source in cell.sources:
-                stored = self._stratum.relation(source)
-                appeared, vanished = (stored.alive(), None) if self._fresh else stored.pending()
-                if vanished is not None and len(vanished):
-                    self._change(at, source, vanished, -1, touched)
-                self._change(at, source, appeared, 1, touched)
+                self._change(at, source, self._stratum.relation(source).alive(), 1)
+        if self._fresh:
+            return [np.arange(self._groups.count)]
+        width = len(self._plain)
+        changes = ((self._stratum.relation(source), numbers) for _at, source, numbers, _weight in self._changes())
+        return [self._number(relation.read(numbers)[:, :width]) for relation, numbers in changes]
 
-    def _change(self, at: int, source: str, numbers: Ints, weight: int, touched: dict[tuple[int, ...], None]) -> None:
-        if not len(numbers):
-            return
+    def _changes(self) -> Iterator[tuple[int, str, Ints, int]]:
+        """Yield the contributions that changed: the cell, the source, their numbers, whether they came or went."""
+        for at, cell in enumerate(self._cells):
+            for source in cell.sources:
+                appeared, vanished = self._stratum.relation(source).pending()
+                yield at, source, vanished, -1
+                yield at, source, appeared, 1
+
+    def _change(self, at: int, source: str, numbers: Ints, weight: int) -> Ints:
+        """Take contributions in or out; return their groups."""
         self._stratum.state.work.labels += len(numbers)
-        batch = self._stratum.relation(source).read(numbers)
-        kinds = self._stratum.types(source)
-        values = self._stratum.state.dictionary.decode_column(batch[:, len(kinds) - 1], kinds[-1])
-        width = len(self._types) - len(self._stratum.plan.cells)
-        for line, value in zip(batch.tolist(), values, strict=True):
-            group = tuple(line[:width])
-            totals = self._totals.get(group)
-            if totals is None:
-                totals = self._totals[group] = [self._total(cell) for cell in range(len(self._stratum.plan.cells))]
-            totals[at].change(
-                (hash(source), *line[width:-1]) if _keyed(source) else tuple(line[width:-1]), value, weight
-            )
-            touched[group] = None
+        relation, width = self._stratum.relation(source), len(self._plain)
+        touched: list[Ints] = [_NOBODY]
+        for low in range(0, len(numbers), _READ):
+            part = numbers[low : low + _READ]
+            rows = relation.read(part)
+            groups = self._number(rows[:, :width])
+            self._totals[at].change(source, groups, part, rows, weight)
+            touched.append(distinct(groups))
+        return np.concatenate(touched)
 
-    def _total(self, at: int) -> Total:
-        cell = self._stratum.plan.cells[at]
-        if cell.function in ("min", "max"):
-            return Best(lowest=cell.function == "min")
-        kinds = [self._stratum.types(source)[-1] for source in cell.sources]
-        floats = Type.FLOAT in kinds and not all(self._whole(source) for source in cell.sources)
-        if cell.function == "avg":
-            return Sum("avg", floats=True)
-        return Sum(cell.function, floats=floats)
+    def _number(self, plain: Ints) -> Ints:
+        """Return the number of the group of each line."""
+        batch = np.ascontiguousarray(plain) if self._plain else np.zeros((len(plain), 1), np.int64)
+        numbers = self._groups.number(batch)
+        if self._groups.count > len(self._shown):
+            shown = np.full(max(self._groups.count, 2 * len(self._shown)), _NONE, np.int64)
+            shown[: len(self._shown)] = self._shown
+            self._shown = shown
+        return numbers
 
-    def _whole(self, source: str) -> bool:
-        return self._stratum.types(source)[-1] is not Type.FLOAT
+    def _publish(self, groups: Ints) -> None:
+        """Show one row for each group in which every cell has a value."""
+        batch = np.empty((len(groups), self._relation.width), np.int64)
+        if self._plain:
+            batch[:, self._plain] = self._groups.read(groups)
+        filled = np.ones(len(groups), np.bool_)
+        stored: list[Mask] = []
+        for cell, total in zip(self._cells, self._totals, strict=True):
+            batch[:, cell.column], fits, some = total.read(groups)
+            filled &= some
+            stored.append(fits)
+        for cell, fits in zip(self._cells, stored, strict=True):
+            if not fits[filled].all():
+                raise UserError("E509", None, function=cell.function, relation=self._relation.name)
+        numbers = np.full(len(groups), _NONE, np.int64)
+        numbers[filled] = self._relation.number(batch[filled])
+        before: Ints = self._shown[groups]
+        other = numbers != before
+        self._relation.retire(before[other & (before != _NONE)])
+        self._relation.revive(numbers[other & filled])
+        self._shown[groups] = numbers
 
-    def _publish(self, groups: Sequence[tuple[int, ...]]) -> None:
-        relation = self._stratum.relation(self._name)
-        old = [self._shown.pop(group) for group in groups if group in self._shown]
-        if old:
-            relation.retire(relation.find(np.stack(old)))
-        new: list[Ints] = []
-        for group in groups:
-            row = self._row(group)
-            if row is not None:
-                self._shown[group] = row
-                new.append(row)
-        if new:
-            relation.add(np.stack(new))
-
-    def _row(self, group: tuple[int, ...]) -> Ints | None:
-        values = [total.value() for total in self._totals[group]]
-        if any(value is None for value in values):
-            if all(value is None for value in values):
-                del self._totals[group]
-            return None
-        columns = {cell.column: value for cell, value in zip(self._stratum.plan.cells, values, strict=True)}
-        plain = iter(group)
-        row: list[int] = []
-        for column, kind in enumerate(self._types):
-            value = columns.get(column)
-            row.append(next(plain) if value is None else self._encode(column, value, kind))
-        return np.array(row, np.int64)
-
-    def _encode(self, column: int, value: Value, kind: Type) -> int:
-        fits = not isinstance(value, float) or np.isfinite(value)
-        if isinstance(value, int) and not INTEGER_MIN <= value <= INTEGER_MAX:
-            fits = False
-        if not fits:
-            function = next(c.function for c in self._stratum.plan.cells if c.column == column)
-            raise UserError("E509", None, function=function, relation=self._name)
-        return self._stratum.state.dictionary.encode(value, kind)
+    @property
+    def nbytes(self) -> int:
+        """The memory kept beside the rows."""
+        return self._groups.nbytes + self._shown.nbytes + sum(total.nbytes for total in self._totals)
 
 
-def _keyed(source: str) -> bool:
-    """Whether keys of a source are its own: those of one rule's assignments; explicit keys are shared."""
-    return not source.endswith("^key")
+def _build_total(stratum: Stratum, cell: Cell, kind: Type) -> Total:
+    dictionary: Dictionary = stratum.state.dictionary
+    if cell.function in ("min", "max"):
+        (source,) = cell.sources
+        order = Order(stratum.types(source)[-1], dictionary, lowest=cell.function == "min")
+        return Best(stratum.relation(source), order)
+    explicit = {
+        source: Largest(stratum.relation(source), Order(stratum.types(source)[-1], dictionary, lowest=False))
+        for source in cell.sources
+        if source.endswith("^key")
+    }
+    return Sum(cell, kind, explicit)

@@ -1,0 +1,79 @@
+"""Heaps of rows: of each heap the row alive with the smallest key comes first.
+
+They are pairing heaps. `top` holds the first row of each heap, `child` the first row below each, `following` the next
+one below the same row. A row that dies stays where it is until it comes first; if it lives again before, it is in
+its place. `child` is OUT for rows in no heap.
+
+Cost: one comparison for a row that enters; for one that is taken out, the logarithm of the heap's size on average.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from whorl.kernel.arrays.jit import BYTES, INT32S, INTS, inlined, kernel
+from whorl.kernel.arrays.rowset import NEW
+
+END, OUT = -1, -2
+HEAPS = types.Tuple((INTS, INTS, INT32S, INT32S))  # type: ignore[no-untyped-call]
+
+
+@inlined
+def _joined(one, other, keys, child, following):  # type: ignore[no-untyped-def]
+    """Put the worse of two first rows below the better one; return this."""
+    if keys[other] < keys[one]:
+        one, other = other, one
+    following[other] = child[one]
+    child[one] = other
+    return one
+
+
+@kernel(types.void(INTS, INTS, INTS, HEAPS))
+def enter_heaps(numbers, which, row_keys, heaps):  # type: ignore[no-untyped-def]
+    """Enter rows, each into one of the heaps; those that are in a heap stay there."""
+    top, keys, child, following = heaps
+    for at in range(numbers.size):
+        row = numbers[at]
+        if child[row] != OUT:
+            continue
+        keys[row] = row_keys[at]
+        child[row] = following[row] = END
+        first = top[which[at]]
+        top[which[at]] = row if first == END else _joined(first, row, keys, child, following)
+
+
+@inlined
+def _rest(row, keys, child, following):  # type: ignore[no-untyped-def]
+    """Take the first row out of a heap; return the next one: rows below it are joined in pairs, then the pairs."""
+    current = np.int64(child[row])
+    child[row] = OUT
+    paired = np.int64(END)
+    while current != END:
+        second = np.int64(following[current])
+        later = np.int64(END)
+        if second != END:
+            later = np.int64(following[second])
+            current = _joined(current, second, keys, child, following)
+        following[current] = paired
+        paired = current
+        current = later
+    first = np.int64(END)
+    while paired != END:
+        later = np.int64(following[paired])
+        following[paired] = END
+        first = paired if first == END else _joined(first, paired, keys, child, following)
+        paired = later
+    return first
+
+
+@kernel(types.void(INTS, BYTES, HEAPS, INTS))
+def first_alive(which, flags, heaps, out):  # type: ignore[no-untyped-def]
+    """Tell the first row alive of some heaps, END where there is none; dead rows before it are taken out."""
+    top, keys, child, following = heaps
+    for at in range(which.size):
+        row = top[which[at]]
+        while row != END and not flags[row] & NEW:
+            row = _rest(row, keys, child, following)
+        top[which[at]] = row
+        out[at] = row
