@@ -17,7 +17,7 @@ from whorl.kernel.arrays import facts as fact_arrays
 from whorl.kernel.arrays import index as index_arrays
 from whorl.kernel.arrays import labels as label_arrays
 from whorl.kernel.arrays import rowset
-from whorl.kernel.arrays.rowset import NEW, OLD
+from whorl.kernel.arrays.rowset import MARK, NEW, OLD
 from whorl.kernel.state import relation as relation_module
 from whorl.kernel.state.queue import DeathQueue
 from whorl.kernel.state.relation import StoredRelation
@@ -379,6 +379,57 @@ def test_facts_arrive_in_their_order(
         assert set(np.flatnonzero(present).tolist()) == set(model)
         assert {row: (int(since[row]), int(arrived[row])) for row in model} == model
         present[5] = False  # a fact that goes and comes again has no time yet
+        model.pop(5, None)
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 7), _TIMES), max_size=10), max_size=4),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 8),
+)
+def test_facts_take_the_places_of_those_with_their_keys(
+    batches: list[list[tuple[int, int]]], timed: bool, counted: bool, oldest: int
+) -> None:
+    relation = _labelled([0] * 8, [0] * 8, [True] * 8)
+    facts = (np.zeros(8, np.bool_), np.full(8, fact_arrays.NEVER), np.zeros(8, np.int64))
+    holders = np.full(3, -1)
+    model: dict[int, tuple[int, int]] = {}
+    by_key: dict[int, int] = {}
+    arrivals = 0
+    for batch in batches:
+        numbers = np.array([row for row, _time in batch], np.int64)
+        times = np.array([time for _row, time in batch] if timed else [], np.int64)
+        gone, noted, counts = np.empty(len(batch), np.int64), np.empty(2 * len(batch), np.int64), np.empty(5, np.int64)
+        before, old = np.empty((2 * len(batch), 3), np.int64), [facts_before.copy() for facts_before in facts]
+        keys, number = (numbers % 3, holders, gone), arrivals if counted else -1
+        fact_arrays.replace(numbers, keys, times, number, oldest, facts, relation.arrays, noted, before, counts)
+        lost, touched, fresh = [], [], 0
+        for at, (row, time) in enumerate(batch):
+            other = by_key.get(row % 3)
+            touched += [row] if other is None else [other, row]
+            if other is not None and other != row and other in model:
+                del model[other]
+                lost.append(other)
+            by_key[row % 3] = row
+            fresh += row not in model
+            since = model[row][0] if row in model else fact_arrays.NEVER
+            model[row] = (max(since, time) if timed else since, arrivals + 1 + at if counted else 0)
+        arrivals += len(batch)
+        once = [row for row in dict.fromkeys(touched) if row < oldest]
+        assert gone[: counts[0]].tolist() == lost
+        assert counts[1] == fresh
+        assert noted[: counts[2]].tolist() == once
+        assert before[: counts[2]].tolist() == [[int(array[row]) for array in old] for row in once]
+        if batch and timed:
+            assert counts[3:].tolist() == [times.min(), times.max()]
+        present, since_of, arrived = facts
+        assert set(np.flatnonzero(present).tolist()) == set(model)
+        assert {row: (int(since_of[row]), int(arrived[row])) for row in model} == model
+        assert {key: int(holders[key]) for key in by_key} == by_key
+        assert not (relation.arrays[1] & MARK).any()
+        present[5] = False  # a fact that goes holds its key in vain
         model.pop(5, None)
 
 

@@ -12,6 +12,7 @@ from whorl.kernel.arrays.jit import BOOLS, GOLDEN, INT, INTS, ROWS, inlined, ker
 from whorl.kernel.arrays.rowset import DEAD, MARK, NEW, OLD, RELATION
 
 FACTS = types.Tuple((BOOLS, INTS, INTS))  # type: ignore[no-untyped-call]
+KEYS = types.Tuple((INTS, INTS, INTS))  # type: ignore[no-untyped-call]
 FOREVER = np.iinfo(np.int64).max
 NEVER = np.iinfo(np.int64).min  # the time of a fact that arrived before event time was known
 
@@ -56,6 +57,52 @@ def arrive(numbers, times, arrivals, old, facts, relation, touched, known, befor
     for at in range(noted):
         flags[known[at]] &= ~np.uint8(MARK)
     counts[0], counts[1], counts[2], counts[3], counts[4] = made, fresh, noted, first, last
+
+
+@kernel(types.void(INTS, KEYS, INTS, INT, INT, FACTS, RELATION, INTS, ROWS, INTS))
+def replace(numbers, keys, times, arrivals, old, facts, relation, known, before, counts):  # type: ignore[no-untyped-def]
+    """Let facts arrive in their order, each in the place of the one that holds its key; otherwise as `arrive`.
+
+    ``keys`` are the key of each fact, the holder of each key, and where to put the rows that go, perhaps twice. Set
+    ``counts`` to how many go, how many came that were not present, of how many something was known, and to the first
+    and the last time.
+    """
+    slots, holders, gone = keys
+    present, since, arrived = facts
+    flags = relation[1]
+    lost = 0
+    fresh = 0
+    noted = 0
+    first = FOREVER
+    last = NEVER
+    for at in range(numbers.size):
+        row = numbers[at]
+        time = times[at] if times.size else NEVER
+        first, last = min(first, time), max(last, time)
+        other = holders[slots[at]]
+        holders[slots[at]] = row
+        for each in (other, row):
+            if 0 <= each < old and flags[each] & MARK == 0:
+                flags[each] |= MARK
+                known[noted] = each
+                before[noted, 0] = present[each]
+                before[noted, 1] = since[each]
+                before[noted, 2] = arrived[each]
+                noted += 1
+        if other >= 0 and other != row and present[other]:
+            present[other] = False
+            gone[lost] = other
+            lost += 1
+        if not present[row]:
+            present[row] = True
+            since[row] = NEVER
+            fresh += 1
+        if arrivals >= 0:
+            arrived[row] = arrivals + 1 + at
+        since[row] = max(since[row], time)
+    for at in range(noted):
+        flags[known[at]] &= ~np.uint8(MARK)
+    counts[0], counts[1], counts[2], counts[3], counts[4] = lost, fresh, noted, first, last
 
 
 @inlined

@@ -18,6 +18,7 @@ from whorl.kernel.arrays import facts as fact_arrays
 from whorl.kernel.arrays import rowset
 from whorl.kernel.arrays.facts import NEVER
 from whorl.kernel.state.distinct import distinct
+from whorl.kernel.state.keys import Keys
 from whorl.kernel.state.queue import DeathQueue
 from whorl.kernel.state.relation import Ints, Mask, Moves, StoredRelation, with_room
 from whorl.model.report import InputCounts
@@ -81,7 +82,8 @@ class BaseFacts:
         if self._lasts is not None:
             stored.keep_labels()
             stored.dying = True
-        self._keys = tuple(i for i, column in enumerate(relation.columns) if column.key)
+        columns = tuple(i for i, column in enumerate(relation.columns) if column.key)
+        self._keys = Keys(stored, columns) if columns else None
         self.clear()
 
     def clear(self) -> None:
@@ -91,7 +93,8 @@ class BaseFacts:
         self._present = np.zeros(32, np.bool_)
         self._times = np.zeros(32, np.int64)
         self._arrived = np.zeros(32, np.int64)
-        self._by_key: dict[tuple[int, ...], int] = {}
+        if self._keys is not None:
+            self._keys.clear()
         self._arrivals = 0
         self._alive = 0
         self._boundary: int | None = None
@@ -142,9 +145,8 @@ class BaseFacts:
             shown = self.stored.alive()
             self._dirty.append(shown[self._deaths(shown) != self.stored.labels[shown]])
         present = np.flatnonzero(self._present[:count])
-        if self._keys:
-            keys = self.stored.read(present)[:, list(self._keys)]
-            self._by_key = {tuple(key): number for key, number in zip(keys.tolist(), present.tolist(), strict=True)}
+        if self._keys is not None:
+            self._keys.start_anew(present)
         if self._counted:
             self._alive = len(present)
             line = present[np.argsort(self._arrived[present])]
@@ -179,8 +181,8 @@ class BaseFacts:
         self._queue.renumbered(moved)
         self._dirty = [part[: rowset.renumber(part, moved)] for part in self._dirty]
         self._untimed = [part[: rowset.renumber(part, moved)] for part in self._untimed]
-        by_key = ((key, int(moved[number])) for key, number in self._by_key.items() if number >= 0)
-        self._by_key = {key: number for key, number in by_key if number >= 0}
+        if self._keys is not None:
+            self._keys.start_anew(np.flatnonzero(self._present[:count]))
         line = ((arrival, int(moved[number])) for arrival, number in self._line)
         self._line = deque((a, number) for a, number in line if number >= 0 and self._arrived[number] == a)
         return moved
@@ -249,12 +251,10 @@ class BaseFacts:
             rows, times = np.ascontiguousarray(rows[alive]), times[alive]
         numbers = self.stored.number(rows)
         self._reserve()
-        if self._keys:
-            for at in range(len(numbers)):
-                self._replace(rows[at], int(numbers[at]), counts)
-                self._arrive(numbers[at : at + 1], None if times is None else times[at : at + 1], counts)
-        else:
+        if self._keys is None:
             self._arrive(numbers, times, counts)
+        else:
+            self._replace(rows, numbers, times, counts)
 
     def _arrive(self, numbers: Ints, times: Ints | None, counts: InputCounts) -> None:
         """Let facts arrive in their order, with their times if there are any."""
@@ -262,31 +262,60 @@ class BaseFacts:
         touched, known = np.empty(many, np.int64), np.empty(many, np.int64)
         before, made = np.empty((many, 3), np.int64), np.empty(5, np.int64)
         facts = (self._present, self._times, self._arrived)
-        stamps = _NO_TIMES if times is None else times
-        if not stamps.flags.carray or stamps.dtype != np.int64:  # Arrow's cannot be written
-            stamps = np.require(stamps, np.int64, ("C", "W"))
-        arrivals = self._arrivals if self._counted else -1
+        stamps, arrivals = _writable(times), self._arrivals if self._counted else -1
         fact_arrays.arrive(numbers, stamps, arrivals, self._old, facts, stored.arrays, touched, known, before, made)
-        self._arrivals += many
         arrived, fresh, noted, first, last = made.tolist()
         touched = touched[:arrived]
         self._undo.append(partial(self._send_back, touched, known[:noted], before[:noted]))
         counts.inserted += fresh
         counts.refreshed += many - fresh
         self._dirty.append(touched)
+        self._line_up(numbers, fresh)
+        if times is not None:
+            self._wait_from(touched, first, last)
+
+    def _replace(self, rows: Ints, numbers: Ints, times: Ints | None, counts: InputCounts) -> None:
+        """Let facts arrive in their order, each in the place of the one that held its key."""
+        assert self._keys is not None, "a relation without keys replaces nothing"
+        slots = self._keys.number(rows)
+        many, holders = len(numbers), self._keys.holders
+        self._undo.append(partial(self._keys.restore, slots, holders[slots]))
+        gone, known = np.empty(many, np.int64), np.empty(2 * many, np.int64)
+        before, made = np.empty((2 * many, 3), np.int64), np.empty(5, np.int64)
+        facts = (self._present, self._times, self._arrived)
+        stamps, arrivals = _writable(times), self._arrivals if self._counted else -1
+        keys = (slots, holders, gone)
+        fact_arrays.replace(numbers, keys, stamps, arrivals, self._old, facts, self.stored.arrays, known, before, made)
+        lost, fresh, noted, first, last = made.tolist()
+        self._undo.append(partial(self._send_back, numbers, known[:noted], before[:noted]))
+        counts.inserted += fresh
+        counts.refreshed += many - fresh
+        counts.deleted += lost
+        self._dirty += [numbers, gone[:lost]]
+        self._line_up(numbers, fresh - lost)
+        if times is not None:
+            self._wait_from(numbers, first, last)
+
+    def _line_up(self, numbers: Ints, more: int) -> None:
+        """Count arrivals, after which so many more facts are present; in a counted window they stand in line."""
+        many = len(numbers)
+        self._arrivals += many
         if self._counted:
-            self._alive += fresh
+            self._alive += more
             line = range(self._arrivals - many + 1, self._arrivals + 1)
             self._line.extend(zip(line, numbers.tolist(), strict=True))
             self._undo.append(partial(self._leave_line, many))
-        if times is None or self._lasts is None or not many:
+
+    def _wait_from(self, numbers: Ints, first: int, last: int) -> None:
+        """Let facts wait for their end, which arrived with times from the first to the last."""
+        if self._lasts is None or not len(numbers):
             return
         if first == NEVER:
-            self._untimed.append(numbers)
+            self._untimed.append(numbers.copy())
         elif (death := self._death(first)) == self._death(last):  # one that lives longer waits already
-            self._queue.wait_together(touched.copy(), death)
+            self._queue.wait_together(numbers.copy(), death)
         else:
-            self._wait(touched)
+            self._wait(numbers)
 
     def _leave_line(self, many: int) -> None:
         """Take the facts out of line that were the last to get into it."""
@@ -303,15 +332,6 @@ class BaseFacts:
     def _wait(self, numbers: Ints) -> None:
         """Let facts wait for their end."""
         self._queue.wait(numbers, self._deaths(numbers))
-
-    def _replace(self, row: Ints, number: int, counts: InputCounts) -> None:
-        key = tuple(int(row[i]) for i in self._keys)
-        old = self._by_key.get(key)
-        if old is not None and old >= 0 and old != number and self._present[old]:
-            self._forget(np.array([old]))
-            counts.deleted += 1
-        self._by_key[key] = number
-        self._undo.append(lambda: self._by_key.update({key: -1 if old is None else old}))
 
     def _delete(self, rows: Ints, counts: InputCounts) -> None:
         numbers = self.stored.find(rows)
@@ -421,3 +441,12 @@ class BaseFacts:
         self._present = with_room(self._present[:known], spare)
         self._times = with_room(self._times[:known], spare)
         self._arrived = with_room(self._arrived[:known], spare)
+
+
+def _writable(times: Ints | None) -> Ints:
+    """Return times as kernels take them; Arrow's cannot be written."""
+    if times is None:
+        return _NO_TIMES
+    if times.flags.carray and times.dtype == np.int64:
+        return times
+    return np.require(times, np.int64, ("C", "W"))
