@@ -85,6 +85,8 @@ def _rule(rule: PhysicalRule) -> Iterator[str]:
     for (step, positive), rest in zip(rule.atoms, rule.at_atom, strict=True):
         yield f"    {'on' if positive else 'on not'} {_name(step)}: {_steps(rest)}"
     yield f"    to derive a row: {_steps(rule.at_head)}"
+    for entry in rule.at_groups:
+        yield f"    to derive a group by {_columns(entry.columns)}: {_steps(entry.steps)}"
 
 
 def _name(step: Step) -> str:

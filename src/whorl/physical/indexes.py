@@ -7,13 +7,13 @@ just these columns. The kernel makes an index when it is first used, and once fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from whorl.logical.plan import AntiJoin, Contribution, Join, Step
 from whorl.logical.steps import names_of, step_binds
 from whorl.physical.plan import PhysicalPlan, PhysicalRule, PhysicalStratum
-from whorl.physical.rules import enters_as, head_name
+from whorl.physical.rules import entered_as
 from whorl.syntax import ast
 
 _REDERIVING = frozenset({"expiry", "dred", "pf", "support"})  # they look for derivations of a row, as totals do
@@ -52,19 +52,16 @@ def _entries(
         yield f"{name} on {'' if positive else 'not '}{step.relation}", names_of(step.args), rest
     yield name, frozenset(), rule.at_nothing
     if stratum.kind == "totals" or _REDERIVING & {stratum.strategy, *stratum.arms}:
-        yield f"{name} to derive a row", _head_names(plan, rule), rule.at_head
+        plain = [column for column, arg in enumerate(rule.args) if not isinstance(arg, Contribution)]
+        yield f"{name} to derive a row", _head_names(plan, rule, plain), rule.at_head
+    for entry in rule.at_groups:
+        yield f"{name} to derive a group", _head_names(plan, rule, entry.columns), entry.steps
 
 
-def _head_names(plan: PhysicalPlan, rule: PhysicalRule) -> frozenset[str]:
-    """Return the variables that the columns of a row stand for, those that are calculated under their own names."""
-    names: set[str] = set()
-    columns = plan.relations[rule.relation].columns
-    for position, arg in enumerate(rule.args):
-        if isinstance(arg, Contribution):
-            continue
-        plain = enters_as(arg, rule.types, columns[position].type) and arg.name not in names
-        names.add(arg.name if plain and isinstance(arg, ast.Variable) else head_name(position))
-    return frozenset(names)
+def _head_names(plan: PhysicalPlan, rule: PhysicalRule, columns: Sequence[int]) -> frozenset[str]:
+    """Return the variables that columns of a row stand for."""
+    kinds = [column.type for column in plan.relations[rule.relation].columns]
+    return frozenset(entered_as(rule, columns, kinds))
 
 
 def _look_ups(

@@ -53,12 +53,21 @@ class Climb:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupEntry:
+    """How a rule is entered at a group that it may lead to: the columns of its head that are known, and the steps."""
+
+    columns: tuple[int, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PhysicalRule:
     """A rule with its entries.
 
     `atoms` are the relations that the body reads, in the order of the text, with whether positively. `at_atom[i]` is
     what remains to be done after atom i is bound, `at_head` what finds the derivations of a given row. `owned` is the
-    column of the head that says which partition a derived row belongs to, where the body alone does not. `keyed` says
+    column of the head that says which partition a derived row belongs to, where the body alone does not. Where rows are
+    selected inside the recursion, `at_groups` finds what derives the groups of each choice. `keyed` says
     how it contributes to each aggregated column, where contributions are added up in the recursion itself, and `climb`
     where its stage comes from.
     """
@@ -70,6 +79,7 @@ class PhysicalRule:
     at_nothing: tuple[Step, ...]
     types: Mapping[str, Type]
     owned: int | None = None
+    at_groups: tuple[GroupEntry, ...] = ()
     keyed: tuple[Keyed, ...] = ()
     climb: Climb | None = None
 

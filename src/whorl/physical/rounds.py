@@ -14,8 +14,8 @@ from whorl.analysis.program import Relation
 from whorl.logical.plan import Contribution, Fixpoint, RulePlan
 from whorl.model.types import Type
 from whorl.physical.climbing import find_climb
-from whorl.physical.plan import Keyed, KeySpace, PhysicalRule
-from whorl.physical.rules import NotVectorized, build_rule, expr_type
+from whorl.physical.plan import GroupEntry, Keyed, KeySpace, PhysicalRule
+from whorl.physical.rules import NotVectorized, build_rule, enter_group, expr_type
 from whorl.syntax import ast
 
 _WHOLE = frozenset({Type.INTEGER, Type.TIMESTAMP})
@@ -42,8 +42,18 @@ def build_rounds(stratum: Fixpoint, relations: Mapping[str, Relation], functions
         columns = stratum.stages.columns
         pairs = zip(stratum.rules, rules, strict=True)
         rules = [replace(rule, climb=find_climb(source, columns)) for source, rule in pairs]
+    if stratum.selections:
+        rules = [replace(rule, at_groups=tuple(_at_groups(rule, stratum, relations, functions))) for rule in rules]
     kind = "staged" if stratum.stages is not None else "selected" if stratum.selections else "totals"
     return Rounds(kind, tuple(rules), keys.spaces())
+
+
+def _at_groups(
+    rule: PhysicalRule, stratum: Fixpoint, relations: Mapping[str, Relation], functions: Functions
+) -> Iterator[GroupEntry]:
+    for selection in stratum.selections:
+        if selection.relation == rule.relation:
+            yield enter_group(rule, selection.group, relations, functions)
 
 
 def _check_columns(stratum: Fixpoint, relations: Mapping[str, Relation]) -> None:

@@ -24,7 +24,7 @@ from whorl.logical.plan import (
 from whorl.logical.rewrites.order_joins import order_steps
 from whorl.logical.steps import names_of
 from whorl.model.types import Type, type_of, unify
-from whorl.physical.plan import PhysicalRule
+from whorl.physical.plan import GroupEntry, PhysicalRule
 from whorl.syntax import ast
 
 
@@ -45,7 +45,8 @@ def build_rule(
     atoms = tuple((step, not isinstance(step, AntiJoin)) for step in steps if isinstance(step, Join | AntiJoin))
     at_atom = tuple(_enter(steps, step, functions, own, positive=positive) for step, positive in atoms)
     kinds = [column.type for column in relations[rule.relation].columns]
-    at_head = _enter_head(rule, steps, functions, own, types, kinds)
+    grouped = [column for column, arg in enumerate(rule.args) if not isinstance(arg, Contribution)]
+    at_head = _enter_head(rule.args, steps, grouped, functions, own, types, kinds)
     at_nothing = () if any(positive for _step, positive in atoms) else order_steps(steps, functions, frozenset())
     types = {**types, **_head_types(rule, relations)}
     return PhysicalRule(replace(rule, steps=steps), atoms, at_atom, at_head, at_nothing, types)
@@ -174,20 +175,43 @@ def _enter(
     return order_steps(rest, functions, names_of(atom.args), own)
 
 
+def enter_group(
+    rule: PhysicalRule, columns: tuple[int, ...], relations: Mapping[str, Relation], functions: Functions
+) -> GroupEntry:
+    """Enter a recursive rule at columns of its head."""
+    kinds = [column.type for column in relations[rule.relation].columns]
+    own = frozenset({rule.relation})
+    return GroupEntry(columns, _enter_head(rule.args, rule.rule.steps, columns, functions, own, rule.types, kinds))
+
+
+def entered_as(rule: PhysicalRule, columns: Sequence[int], kinds: Sequence[Type]) -> tuple[str, ...]:
+    """Return the names under which columns of the head enter the body."""
+    names: list[str] = []
+    for position in columns:
+        arg = rule.args[position]
+        assert not isinstance(arg, Contribution), "an aggregated column is not known before"
+        if enters_as(arg, rule.types, kinds[position]) and arg.name not in names:
+            names.append(arg.name)
+        else:
+            names.append(head_name(position))
+    return tuple(names)
+
+
 def _enter_head(
-    rule: RulePlan,
+    args: Sequence[ast.Expr | Contribution],
     steps: tuple[Step, ...],
+    columns: Sequence[int],
     functions: Functions,
     own: frozenset[str],
     types: Mapping[str, Type],
     kinds: Sequence[Type],
 ) -> tuple[Step, ...]:
-    """Return the steps that find the derivations of a row: its columns are known, under the name of the argument."""
+    """Return the steps that find the derivations of a row; some columns are known, under the name of the argument."""
     bound: set[str] = set()
     checks: list[Step] = []
-    for position, arg in enumerate(rule.args):
-        if isinstance(arg, Contribution):
-            continue
+    for position in columns:
+        arg = args[position]
+        assert not isinstance(arg, Contribution), "an aggregated column is not known before"
         if enters_as(arg, types, kinds[position]) and arg.name not in bound:
             bound.add(arg.name)
         else:

@@ -33,7 +33,7 @@ _REFUSALS = {
 _STAGED = "stage by stage, and again from the first stage that a change can reach"
 _ROUNDS = {
     "totals": "aggregates in recursion: groups that may have lost a contribution are filled anew",
-    "selected": "only rows that are best in some choice go on",
+    "selected": "only rows that are best in some choice go on: groups that may have lost theirs are filled anew",
     "staged": _STAGED,
     "staged groups": _STAGED,
 }

@@ -245,14 +245,14 @@ class Totals:
         rows: Ints = self._rows[groups[self._shown[groups]]]
         return rows
 
-    def empty(self) -> Ints:
+    def empty(self) -> list[Ints]:
         """Empty the groups in doubt; return their columns."""
         groups = np.concatenate(self._doubted) if self._doubted else _NONE
         self._doubted = []
         self._in_doubt[groups] = False
         if len(groups):
             self._empty(groups)
-        return self._groups.read(groups)
+        return [self._groups.read(groups)]
 
     def renumbered(self) -> None:
         """Take over new numbers of the rows stored."""

@@ -43,13 +43,12 @@ def compile_pruned(
     rule: PhysicalRule, atom: int, state: State, kinds: Sequence[Type], rows: SelectedRows
 ) -> Pipeline | Pruned:
     """Compile the entry of a rule at an atom; in one part if nothing can wait."""
+    entered = rule.atoms[atom][0]
     args = [arg.value if isinstance(arg, Contribution) else arg for arg in rule.args]
     looked_at = [args[column] for column in rows.columns]
     early, late = _split(rule.at_atom[atom], looked_at, state.functions)
-    if not late:
+    if not late or not isinstance(entered, Join):
         return compile_at_atom(rule, atom, state, kinds, trace=False)
-    entered = rule.atoms[atom][0]
-    assert isinstance(entered, Join), "a selection is entered at rows that are there"
     bound = frozenset().union(*(variable_names(arg) for arg in entered.args), *(step_binds(step) for step in early))
     used = frozenset().union(*(variable_names(arg) for arg in args), *(step_uses(step) for step in late))
     carried = [ast.Variable(name) for name in sorted(bound & used)]

@@ -20,6 +20,7 @@ import numpy as np
 from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.operators.compiling import compile_at_atom, compile_at_nothing
 from whorl.kernel.operators.pipeline import Pipeline
+from whorl.kernel.state.doubts import Doubts
 from whorl.kernel.state.relation import Ints, Moves, StoredRelation, no_rows
 from whorl.kernel.state.totals import Totals
 from whorl.kernel.strategies.pruning import Pruned, compile_pruned
@@ -59,8 +60,8 @@ class Shown(Protocol):
     def doubt(self, batch: Ints) -> Ints:
         """Doubt the rows, or the groups, of what a rule derived; return the rows that were not in doubt."""
 
-    def empty(self) -> Ints:
-        """Let go what is in doubt; return it, without aggregated columns."""
+    def empty(self) -> list[Ints]:
+        """Let go what is in doubt; return the columns of its groups, for each kind of groups that rows are in."""
 
     def renumbered(self) -> None:
         """Take over new numbers of the rows stored."""
@@ -73,16 +74,14 @@ class PlainRows:
 
     def __init__(self, relation: StoredRelation) -> None:
         self._relation = relation
-        self._doubted: list[Ints] = []
+        self._doubts = Doubts(relation)
         self.clear()
 
     def clear(self) -> None:
         """Forget what was derived."""
-        for numbers in self._doubted:
-            self._relation.unmark(numbers)
+        self._doubts.clear()
         self._waiting: list[Ints] = []
         self._brought: list[Ints] = []
-        self._doubted = []
         self.size = 0
 
     def offer(self, batch: Ints, _spaces: Sequence[int]) -> None:
@@ -114,19 +113,13 @@ class PlainRows:
 
     def doubt(self, batch: Ints) -> Ints:
         """Doubt rows; return those that were not in doubt."""
-        numbers = self._relation.find(batch)
-        numbers = numbers[numbers >= 0]
-        fallen = self._relation.mark(numbers[self._relation.is_alive(numbers)])
-        self._doubted.append(fallen)
-        return self._relation.read(fallen)
+        return self._doubts.add(batch)
 
-    def empty(self) -> Ints:
+    def empty(self) -> list[Ints]:
         """Let the rows go that are in doubt; return them."""
-        numbers = np.concatenate(self._doubted) if self._doubted else np.empty(0, np.int64)
-        self._doubted = []
-        self._relation.unmark(numbers)
-        self.size -= len(self._relation.retire(numbers))
-        return self._relation.read(numbers)
+        gone = self._doubts.retire()
+        self.size -= len(gone)
+        return [gone]
 
     def renumbered(self) -> None:
         """Nothing is kept by number."""

@@ -14,6 +14,7 @@ from whorl.kernel.arrays.index import ROW_NUMBER
 from whorl.kernel.arrays.rowset import NEW
 from whorl.kernel.operators.joins import ProbeIndex
 from whorl.kernel.operators.pipeline import State
+from whorl.kernel.state.doubts import Doubts
 from whorl.kernel.state.ordering import Champions
 from whorl.kernel.state.relation import Ints, Mask, StoredRelation, no_rows
 from whorl.logical.plan import Selection
@@ -37,9 +38,11 @@ class _Choice:
         self._groups.clear()
         self._best.forget()
 
+    def _plain(self, batch: Ints) -> Ints:
+        return np.ascontiguousarray(batch[:, self.group]) if self.group else np.zeros((len(batch), 1), np.int64)
+
     def _number(self, batch: Ints) -> Ints:
-        plain = np.ascontiguousarray(batch[:, self.group]) if self.group else np.zeros((len(batch), 1), np.int64)
-        numbers = self._groups.number(plain)
+        numbers = self._groups.number(self._plain(batch))
         self._best.reserve(self._groups.count)
         return numbers
 
@@ -62,6 +65,13 @@ class _Choice:
         wins[held] = self._best.rivals(found[held], values[held])
         return wins
 
+    def learn_again(self, gone: Ints) -> Ints:
+        """Take the best values of the groups that rows were in from those alive; return the groups, as rows."""
+        groups = np.unique(self._number(gone))
+        self._best.forget(groups)
+        self.offer(self._relation.read(self.members(groups)))
+        return self._groups.read(groups)
+
     def members(self, groups: Ints) -> Ints:
         """Return the rows alive of groups, by number."""
         if self._probe is None:
@@ -77,6 +87,7 @@ class SelectedRows:
 
     def __init__(self, relation: StoredRelation, selections: Sequence[Selection], state: State) -> None:
         self._relation = relation
+        self._doubts = Doubts(relation)
         self._choices = [_Choice(relation, selection, state) for selection in selections]
         # The columns that the choices look at.
         self.columns: list[int] = sorted({at for choice in self._choices for at in (*choice.group, choice.column)})
@@ -86,6 +97,7 @@ class SelectedRows:
         """Forget the best values; all rows are dead."""
         for choice in self._choices:
             choice.clear()
+        self._doubts.clear()
         self._waiting: list[Ints] = []
         self._improved: list[list[Ints]] = [[] for _choice in self._choices]
         self.size = 0
@@ -144,13 +156,15 @@ class SelectedRows:
         """Never asked: a stratum with stages selects nothing."""
         raise AssertionError
 
-    def doubt(self, _batch: Ints) -> Ints:
-        """Never asked: rows that were beaten are not kept, so a selection starts from nothing."""
-        raise AssertionError
+    def doubt(self, batch: Ints) -> Ints:
+        """Doubt rows; return those that were not in doubt."""
+        return self._doubts.add(batch)
 
-    def empty(self) -> Ints:
-        """Never asked, as nothing is in doubt."""
-        raise AssertionError
+    def empty(self) -> list[Ints]:
+        """Let the rows go that are in doubt; return their groups in each choice, which keep what else is alive."""
+        gone = self._doubts.retire()
+        self.size -= len(gone)
+        return [choice.learn_again(gone) for choice in self._choices]
 
     def renumbered(self) -> None:
         """Nothing is kept by number."""
