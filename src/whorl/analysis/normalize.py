@@ -35,15 +35,15 @@ def normalize_rules(draft: Draft, errors: Errors) -> Draft:
     flatten = _Flattener(draft, errors, heads | set(draft.relations))
     rules: list[Rule] = []
     facts: list[Fact] = []
-    for origin, statement in enumerate(statements):
-        for head in statement.heads:
-            if statement.body is not None:
-                rules.extend(flatten.rule(head, statement, origin))
-            elif _check_fact(head, errors):
-                if head.relation in derived:
-                    rules.append(Rule(head, (), origin, statement.span))
-                else:
-                    facts.extend(_fact(head, draft, errors))
+    every = ((statement, head) for statement in statements for head in statement.heads)
+    for origin, (statement, head) in enumerate(every):
+        if statement.body is not None:
+            rules.extend(flatten.rule(head, statement, origin))
+        elif _check_fact(head, errors):
+            if head.relation in derived:
+                rules.append(Rule(head, (), origin, statement.span))
+            else:
+                facts.extend(_fact(head, draft, errors))
     return replace(draft, rules=tuple(rules), facts=tuple(facts))
 
 

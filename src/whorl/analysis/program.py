@@ -54,7 +54,7 @@ Literal: TypeAlias = ast.Atom | Absent | Compare | Member
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One head, one flat body. Rules of one `origin` are alternatives of one rule of the text."""
+    """One head, one flat body. Rules of one `origin` are alternatives of one head of a rule of the text."""
 
     head: ast.Head
     body: tuple[Literal, ...]

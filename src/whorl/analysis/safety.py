@@ -97,7 +97,7 @@ def _report(rule: Rule, waiting: list[Literal], bound: set[str], draft: Draft, e
 
 
 def _where(rule: Rule, draft: Draft) -> str:
-    alternatives = sum(other.origin == rule.origin and other.head == rule.head for other in draft.rules)
+    alternatives = sum(other.origin == rule.origin for other in draft.rules)
     return "the body" if alternatives == 1 else "every alternative of the body"
 
 

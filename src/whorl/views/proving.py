@@ -31,13 +31,18 @@ class RuleTexts:
     """The rules of a program as its text has them."""
 
     def __init__(self, program: Program) -> None:
-        origins = sorted({rule.origin for rule in program.rules})
-        self._numbers = {origin: at for at, origin in enumerate(origins, 1)}
+        every = sorted(program.rules, key=lambda rule: rule.origin)
+        self._numbers = {place: at for at, place in enumerate(dict.fromkeys(map(_statement, every)), 1)}
 
     def of(self, rule: Rule) -> RuleText:
         """Return the text of a rule."""
         span = rule.span
-        return RuleText(self._numbers[rule.origin], span.line if span else None, statement_text(span))
+        return RuleText(self._numbers[_statement(rule)], span.line if span else None, statement_text(span))
+
+
+def _statement(rule: Rule) -> Span | int:
+    """Return what rules share that come from one statement: several heads are several rules."""
+    return rule.origin if rule.span is None else rule.span
 
 
 def statement_text(span: Span | None) -> str:
