@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from whorl.analysis.expressions import Functions, needs
-from whorl.analysis.program import variable_names
+from whorl.analysis.program import parts, variable_names
 from whorl.logical.plan import (
     AntiJoin,
     Contribution,
@@ -34,15 +34,56 @@ def names_of(exprs: tuple[ast.Expr, ...]) -> Names:
 
 def step_uses(step: Step) -> Names:
     """Return every variable that a step mentions."""
+    return frozenset(step.columns) if isinstance(step, Project) else names_of(_expressions(step))
+
+
+def asks_user(step: Step, functions: Functions) -> bool:
+    """Whether a step calculates with a function of the user's, which may fail."""
+    waiting = [] if isinstance(step, Project) else list(_expressions(step))
+    while waiting:
+        expr = waiting.pop()
+        function = functions.get(expr.name) if isinstance(expr, ast.Call) else None
+        if function is not None and function.user:
+            return True
+        waiting.extend(parts(expr))
+    return False
+
+
+def called_last(steps: Sequence[Step], functions: Functions) -> Sequence[Step]:
+    """Return the steps that call functions of the user's for no join.
+
+    They run when all else holds. So it does not depend on the order of joins, or on where a rule is entered, whether a
+    function is called with an argument that it fails for.
+    """
+    others = [step for step in steps if not isinstance(step, Join | SemiJoin)]
+    called = [step for step in others if asks_user(step, functions)]
+    if not called:
+        return called
+    joined = frozenset().union(*(step_uses(step) for step in steps if step not in others))
+    while feeding := [step for step in others if step_binds(step) & joined]:
+        others = [step for step in others if step not in feeding]
+        joined = joined.union(*(step_uses(step) for step in feeding))
+    return [step for step in called if step in others]
+
+
+def split_calls(steps: Sequence[Step], functions: Functions) -> tuple[list[Step], list[Step]]:
+    """Return the steps that run first, and those that are `called_last`, with all that needs what they bind."""
+    late = called_last(steps, functions)
+    first: list[Step] = []
+    bound: Names = frozenset()
+    for step in steps:
+        if step not in late and step_requires(step, functions) <= bound:
+            first.append(step)
+            bound |= step_binds(step)
+    return first, [step for step in steps if step not in first]
+
+
+def _expressions(step: Join | SemiJoin | AntiJoin | Filter | Extend | Unnest | Lacks) -> tuple[ast.Expr, ...]:
     if isinstance(step, Join | SemiJoin | AntiJoin):
-        return names_of(step.args)
+        return step.args
     if isinstance(step, Filter):
-        return names_of((step.left, step.right))
-    if isinstance(step, Extend):
-        return names_of((step.pattern, step.value))
-    if isinstance(step, Unnest | Lacks):
-        return names_of((step.item, step.items))
-    return frozenset(step.columns)
+        return step.left, step.right
+    return (step.pattern, step.value) if isinstance(step, Extend) else (step.item, step.items)
 
 
 def step_requires(step: Step, functions: Functions) -> Names:

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from whorl.analysis.expressions import Functions
-from whorl.analysis.program import parts, variable_names
+from whorl.analysis.program import variable_names
 from whorl.kernel.operators.compiling import compile_at_atom
 from whorl.kernel.operators.pipeline import Pipeline, State
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.selection import SelectedRows
 from whorl.logical.plan import Contribution, Extend, Join, Step
-from whorl.logical.steps import step_binds, step_uses
+from whorl.logical.steps import asks_user, step_binds, step_uses
 from whorl.model.types import Type
 from whorl.physical.plan import PhysicalRule
 from whorl.syntax import ast
@@ -75,21 +75,9 @@ def _split(
     late: list[Step] = []
     for step in reversed(steps):
         plain = isinstance(step, Extend) and isinstance(step.pattern, ast.Variable)
-        if plain and not step_binds(step) & needed and not _asks_user(step, functions):
+        if plain and not step_binds(step) & needed and not asks_user(step, functions):
             late.append(step)
         else:
             early.append(step)
             needed |= step_uses(step)
     return tuple(reversed(early)), tuple(reversed(late))
-
-
-def _asks_user(step: Step, functions: Functions) -> bool:
-    """Whether a calculation holds a function of the user's."""
-    waiting: list[ast.Expr] = [step.value] if isinstance(step, Extend) else []
-    while waiting:
-        expr = waiting.pop()
-        function = functions.get(expr.name) if isinstance(expr, ast.Call) else None
-        if function is not None and function.user:
-            return True
-        waiting.extend(parts(expr))
-    return False
