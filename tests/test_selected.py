@@ -73,6 +73,34 @@ height(X, Y, H) :- road(X, Z, C), height(Z, Y, G), not closed(X, Z), H = G - C.
 highest(X, Y, max<H>) :- height(X, Y, H).
 query highest(X, Y, H).
 """,
+    "rounded sums": """
+RELATION road(X: Integer, Y: Integer, C: Integer).
+path(X, Y, P, D) :- road(X, Y, C), P = [X, Y], D = C / 10.0.
+path(X, Y, P, D) :- road(X, Z, C), path(Z, Y, Q, E), D = C / 10.0 + E, P = concat([X], Q).
+cost(X, Y, min<D>) :- path(X, Y, P, D).
+cheapest(X, Y, P, D) :- path(X, Y, P, D), cost(X, Y, D).
+query cheapest(X, Y, P, D).
+query cost(X, Y, D).
+""",
+    "rounded sums, two choices": """
+RELATION road(X: Integer, Y: Integer, C: Integer).
+path(X, Y, P, D, L) :- road(X, Y, C), P = [X, Y], D = C / 10.0, L = 1.
+path(X, Y, P, D, L) :- path(X, Z, Q, E, M), road(Z, Y, C), R = C / 10.0, D = E + R, P = concat(Q, [Y]), L = M + 1.
+cost(X, Y, min<D>) :- path(X, Y, P, D, L).
+hops(X, Y, min<L>) :- path(X, Y, P, D, L).
+cheapest(X, Y, P, D) :- path(X, Y, P, D, L), cost(X, Y, D).
+shortest(X, Y, P, L) :- path(X, Y, P, D, L), hops(X, Y, L).
+query cheapest(X, Y, P, D).
+query shortest(X, Y, P, L).
+""",
+    "rounded sums in a column that holds other values": """
+RELATION road(X: Integer, Y: Integer, C: Integer).
+way(X, Y, N, D) :- road(X, Y, C), N = C, D = C / 10.0.
+way(X + 0, Y, N, D) :- road(X, Z, C), way(Z, Y, M, E), D = E + C / 10.0, N = M + C.
+least(X, Y, min<D>) :- way(X, Y, N, D).
+winner(X, Y, N) :- way(X, Y, N, D), least(X, Y, D).
+query winner(X, Y, N).
+""",
     "halves of whole numbers": """
 RELATION road(X: Integer, Y: Integer, C: Integer).
 way(X, Y, D) :- road(X, Y, C), D = C + 0.5.

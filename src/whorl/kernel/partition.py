@@ -353,7 +353,7 @@ class Partition:
         for frontier in self.state.frontiers.values():
             kept += frontier.nbytes
         for strategy in self.strategies:
-            if isinstance(strategy, (Fixpoint, Elastic, Cells)):
+            if isinstance(strategy, (Fixpoint, Elastic, Cells, Rounds)):
                 kept += strategy.nbytes
         return kept
 

@@ -72,15 +72,25 @@ class _Stratum:
         self._functions: Functions = plan.program.functions
         self._cells: dict[str, dict[Row, Cell]] = defaultdict(dict)
         self._growth: _Growth = ([], {})
+        self._known: list[Mapping[Row, Value]] = []  # the best values of each selection, when they are found
         self._kinds: dict[str, type[Row]] = {
             name: row_type(column.type for column in plan.relations[name].columns) for name in stratum.relations
         }
 
     def run(self) -> None:
-        if self._stratum.stages is None:
-            self._fixpoint(self._stratum.rules, lambda _relation, _row: True)
-        else:
+        if self._stratum.stages is not None:
             self._run_stages()
+            return
+        self._fixpoint(self._stratum.rules, lambda _relation, _row: True)
+        if self._stratum.selections:
+            self._derive_again()
+
+    def _derive_again(self) -> None:
+        """Derive from nothing with the best values known, so that nothing stays that followed from a row that went."""
+        self._known = self._best_values()
+        for relation in self._stratum.relations:
+            self._database[relation] = set()
+        self._fixpoint(self._stratum.rules, lambda _relation, _row: True)
 
     def _run_stages(self) -> None:
         stages = self._stratum.stages
@@ -207,15 +217,14 @@ class _Stratum:
 
     def _select(self, relation: str) -> None:
         """Drop the rows that no selection wants."""
-        selections = [s for s in self._stratum.selections if s.relation == relation]
-        if selections:
-            best = [_best(s, self._database[relation]) for s in selections]
-            kept = {
-                row
-                for row in self._database[relation]
-                if any(_is_best(row, s, b) for s, b in zip(selections, best, strict=True))
-            }
-            self._database[relation] = kept
+        best = self._known or self._best_values()
+        pairs = [(s, b) for s, b in zip(self._stratum.selections, best, strict=True) if s.relation == relation]
+        if pairs:
+            rows = self._database[relation]
+            self._database[relation] = {row for row in rows if any(_is_best(row, s, b) for s, b in pairs)}
+
+    def _best_values(self) -> list[Mapping[Row, Value]]:
+        return [_best(each, self._database[each.relation]) for each in self._stratum.selections]
 
     def _growing(self) -> Callable[[RulePlan, Row], bool]:
         """Return the test for rows that the last round with a change has made, or whose group it has changed."""

@@ -86,7 +86,8 @@ def _rule(rule: PhysicalRule) -> Iterator[str]:
         yield f"    {'on' if positive else 'on not'} {_name(step)}: {_steps(rest)}"
     yield f"    to derive a row: {_steps(rule.at_head)}"
     for entry in rule.at_groups:
-        yield f"    to derive a group by {_columns(entry.columns)}: {_steps(entry.steps)}"
+        group = f"a group by {_columns(entry.columns)}" if entry.columns else "the only group"
+        yield f"    to derive {group}: {_steps(entry.steps)}"
 
 
 def _name(step: Step) -> str:

@@ -28,6 +28,7 @@ from whorl.model.schema import Column
 from whorl.model.types import Type
 from whorl.physical.alignment import same_kind
 from whorl.physical.plan import Channel, PhysicalPlan, PhysicalRule, PhysicalStratum, Placed
+from whorl.physical.rounds import enter_groups
 from whorl.physical.rules import build_rule
 from whorl.syntax import ast
 
@@ -104,9 +105,13 @@ class _Localizing:
         channels: list[Channel],
     ) -> None:
         functions = self.plan.logical.program.functions
-        built = tuple(
+        source = _with_choices(stratum.source, own)
+        built = [
             replace(build_rule(rule, self.relations, functions, frozenset(own)), owned=owned) for rule, owned in rules
-        )
+        ]
+        if source is not None and not channels:  # else the stratum starts anew with every change
+            groups = [enter_groups(rule, source, self.relations, functions) for rule in built]
+            built = [replace(rule, at_groups=each) for rule, each in zip(built, groups, strict=True)]
         best = tuple(
             replace(each, relation=name)
             for each in stratum.best
@@ -117,9 +122,9 @@ class _Localizing:
             replace(
                 stratum,
                 relations=own,
-                rules=built,
+                rules=tuple(built),
                 best=best,
-                source=_with_choices(stratum.source, own),
+                source=source,
                 arms=(),
                 feeds=self._first(feeds),
                 channels=tuple(channels),
@@ -270,6 +275,7 @@ def _renamed_rule(rule: PhysicalRule, names: Mapping[str, str]) -> PhysicalRule:
         at_atom=tuple(renamed(steps) for steps in rule.at_atom),
         at_head=renamed(rule.at_head),
         at_nothing=renamed(rule.at_nothing),
+        at_groups=tuple(replace(entry, steps=renamed(entry.steps)) for entry in rule.at_groups),
     )
 
 

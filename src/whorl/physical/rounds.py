@@ -42,18 +42,17 @@ def build_rounds(stratum: Fixpoint, relations: Mapping[str, Relation], functions
         columns = stratum.stages.columns
         pairs = zip(stratum.rules, rules, strict=True)
         rules = [replace(rule, climb=find_climb(source, columns)) for source, rule in pairs]
-    if stratum.selections:
-        rules = [replace(rule, at_groups=tuple(_at_groups(rule, stratum, relations, functions))) for rule in rules]
+    rules = [replace(rule, at_groups=enter_groups(rule, stratum, relations, functions)) for rule in rules]
     kind = "staged" if stratum.stages is not None else "selected" if stratum.selections else "totals"
     return Rounds(kind, tuple(rules), keys.spaces())
 
 
-def _at_groups(
+def enter_groups(
     rule: PhysicalRule, stratum: Fixpoint, relations: Mapping[str, Relation], functions: Functions
-) -> Iterator[GroupEntry]:
-    for selection in stratum.selections:
-        if selection.relation == rule.relation:
-            yield enter_group(rule, selection.group, relations, functions)
+) -> tuple[GroupEntry, ...]:
+    """Enter a rule at the groups of each choice among the rows that it derives."""
+    own = (selection for selection in stratum.selections if selection.relation == rule.relation)
+    return tuple(enter_group(rule, selection.group, relations, functions) for selection in own)
 
 
 def _check_columns(stratum: Fixpoint, relations: Mapping[str, Relation]) -> None:

@@ -40,6 +40,11 @@ class Champions:
         self.values: Ints = np.zeros(32, np.int64)
         self.known: Mask = np.zeros(32, np.bool_)
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.values.nbytes + self.known.nbytes
+
     def reserve(self, groups: int) -> None:
         """Make room for so many groups."""
         if groups > len(self.known):

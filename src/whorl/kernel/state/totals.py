@@ -57,6 +57,11 @@ class Choice:
         """Tell which groups have a contribution."""
         return self._best.known[groups]
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self._best.nbytes
+
 
 class Sum:
     """A cell that adds up its contributions, one for each key, or averages them."""
@@ -110,6 +115,12 @@ class Sum:
     def filled(self, groups: Ints) -> Mask:
         """Tell which groups have a contribution."""
         return self._tally.filled(groups)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        kept = sum(keys.nbytes for keys in self._keys) + sum(held.nbytes for held in self._held)
+        return self._tally.nbytes + kept
 
 
 class Totals:
@@ -258,6 +269,12 @@ class Totals:
         """Take over new numbers of the rows stored."""
         groups = np.flatnonzero(self._stored >= 0)
         self._stored[groups] = self._relation.find(self._rows[groups])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory kept beside the rows."""
+        own = self._rows.nbytes + self._shown.nbytes + self._in_doubt.nbytes + self._stored.nbytes
+        return self._groups.nbytes + own + sum(cell.nbytes for cell in self._cells.values())
 
     def _store(self, groups: Ints) -> None:
         numbers = self._relation.number(self._rows[groups])

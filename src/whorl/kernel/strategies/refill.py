@@ -42,7 +42,7 @@ class Refill(Rounds):
         self._into: dict[tuple[int, int], Pipeline | Pruned] = {}
         self.inside = [entry for entry in stratum.entries if entry.inside]
         self.outside = [entry for entry in stratum.entries if not entry.inside]
-        self._enterable = all(map(self._fits, range(len(stratum.rules))))
+        self.enterable = all(map(self._fits, range(len(stratum.rules))))
 
     def groups(self, rule: PhysicalRule) -> Sequence[GroupEntry]:
         """Return how a rule is entered at the groups that its rows are in, for each kind of them."""
@@ -57,7 +57,7 @@ class Refill(Rounds):
         if self.stratum.exchange is not None:  # each improvement would be told, and what it beats taken back
             super().step()
         elif self.fresh or self.stratum.changed():
-            anew = self.fresh or not self._enterable or self.starts_anew()
+            anew = self.fresh or not self.enterable or self.starts_anew()
             self.fresh = True  # unless it ends well
             if anew or not self.follow_changes():
                 self.clear()
@@ -78,25 +78,33 @@ class Refill(Rounds):
         rows: Delta = {}
         for entry in self.outside:
             appeared, vanished = self.stratum.relation(entry.relation).pending()
-            self._doubt_heads(entry, vanished if entry.positive else appeared, rows)
+            self._doubt_heads(entry, vanished if entry.positive else appeared, rows, OLD)
         most = int(_MOST * sum(shown.size for shown in self.shown.values()))
         doubted = 0
         while rows:
             doubted += sum(len(part) for part in rows.values())
             if doubted > most:
                 return False
-            following: Delta = {}
-            for entry in self.inside:
-                if entry.relation in rows:
-                    self._doubt_heads(entry, rows[entry.relation], following)
-            rows = following
+            rows = self._doubt_next(rows, OLD)
         return True
 
-    def _doubt_heads(self, entry: Entry, rows: Ints, doubted: Delta) -> None:
+    def doubt_followers(self, rows: Delta) -> None:
+        """Doubt all that follows from rows that are gone, with what is there now."""
+        while rows:
+            rows = self._doubt_next(rows, NEW)
+
+    def _doubt_next(self, rows: Delta, when: int) -> Delta:
+        following: Delta = {}
+        for entry in self.inside:
+            if entry.relation in rows:
+                self._doubt_heads(entry, rows[entry.relation], following, when)
+        return following
+
+    def _doubt_heads(self, entry: Entry, rows: Ints, doubted: Delta, when: int) -> None:
         if not len(rows):
             return
         head = self.stratum.rules[entry.rule].relation
-        needs = [OLD] * len(self.stratum.rules[entry.rule].atoms)
+        needs = [when] * len(self.stratum.rules[entry.rule].atoms)
         for chunk in self.entered(entry, rows, needs):
             fallen = self.shown[head].doubt(chunk)
             if len(fallen):
@@ -105,15 +113,19 @@ class Refill(Rounds):
 
     def _refill(self, emptied: dict[str, list[Ints]]) -> None:
         """Derive what leads to emptied groups, and what new facts lead to."""
-        for number, rule in enumerate(self.stratum.rules):
-            for kind, groups in enumerate(emptied[rule.relation]):
-                for chunk in self._leading_to(number, kind, groups):
-                    self.offer(number, chunk)
+        self.fill(emptied)
         for entry in self.outside:
             appeared, vanished = self.stratum.relation(entry.relation).pending()
             fresh = appeared if entry.positive else vanished
             for chunk in self.entered(entry, fresh) if len(fresh) else ():
                 self.offer(entry.rule, chunk)
+
+    def fill(self, emptied: dict[str, list[Ints]]) -> None:
+        """Derive what leads to emptied groups."""
+        for number, rule in enumerate(self.stratum.rules):
+            for kind, groups in enumerate(emptied[rule.relation]):
+                for chunk in self._leading_to(number, kind, groups):
+                    self.offer(number, chunk)
 
     def _leading_to(self, rule: int, kind: int, groups: Ints) -> Iterator[Ints]:
         """Yield what a rule derives for groups of a kind, given by their columns."""

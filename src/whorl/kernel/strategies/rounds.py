@@ -66,11 +66,16 @@ class Shown(Protocol):
     def renumbered(self) -> None:
         """Take over new numbers of the rows stored."""
 
+    @property
+    def nbytes(self) -> int:
+        """The memory kept beside the rows."""
+
 
 class PlainRows:
     """A plain set of rows."""
 
     negative = False
+    nbytes = 0
 
     def __init__(self, relation: StoredRelation) -> None:
         self._relation = relation
@@ -166,10 +171,15 @@ class Rounds:
         """Go on from the rows that were saved."""
         self.fresh = False
 
-    def renumbered(self, _name: str, _moved: Moves) -> None:
+    def renumbered(self, name: str, _moved: Moves) -> None:
         """Take over new numbers."""
-        for shown in self.shown.values():
-            shown.renumbered()
+        if name in self.shown:
+            self.shown[name].renumbered()
+
+    @property
+    def nbytes(self) -> int:
+        """The memory kept beside the rows."""
+        return sum(shown.nbytes for shown in self.shown.values())
 
     def step(self) -> None:
         """Let every row die, and derive again what follows."""

@@ -2,10 +2,11 @@
 
 Rows that were beaten leave no trace, so nobody knows which of them would come back when the best of a group goes. But
 whatever comes back was derived from rows that are alive: the group is filled from those. What followed from a value
-that is beaten is beaten in turn.
+that is beaten is beaten in turn. Where it may not be, since sums of Floats are rounded, it is in doubt as well.
 
 Cost: as in `refill`. Where much changes, most groups are in doubt or improve again and again, and to start from nothing
-costs less: all derivations of the stratum. So it is, too, where partitions exchange rows.
+costs less: all derivations of the stratum. So it is, too, where partitions exchange rows; they derive rows twice where
+sums are rounded, the second time with the best values known.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ class Selected(Refill):
     def resume(self) -> None:
         """Go on from the rows that were saved: they tell the best values."""
         super().resume()
-        for shown in self.shown.values():
-            assert isinstance(shown, SelectedRows), "the stratum selects among all of its rows"
+        for shown in self._selected().values():
             shown.resume()
 
     def groups(self, rule: PhysicalRule) -> Sequence[GroupEntry]:
@@ -36,4 +36,36 @@ class Selected(Refill):
     def starts_anew(self) -> bool:
         """Whether much changed of something that a rule reads."""
         relations = [self.stratum.relation(entry.relation) for entry in self.outside]
-        return any(len(relation.changed()) > _MUCH * relation.count for relation in relations)
+        return any(sum(map(len, relation.pending())) > _MUCH * relation.count for relation in relations)
+
+    def follow_changes(self) -> bool:
+        """Bring the stratum up to date; tell whether that went well."""
+        if not super().follow_changes():
+            return False
+        self._follow_beaten()
+        return True
+
+    def run(self) -> None:
+        """Derive everything."""
+        super().run()
+        if self.stratum.exchange is None and self.enterable:
+            self._follow_beaten()
+        elif any(shown.rounded for shown in self._selected().values()):
+            self.stratum.clear()
+            for shown in self._selected().values():
+                shown.clear_rows()
+            super().run()
+
+    def _follow_beaten(self) -> None:
+        """Keep what followed from rows that were beaten only if it also follows from those that are best."""
+        selected = self._selected()
+        beaten = {name: rows for name, shown in selected.items() if len(rows := shown.take_beaten())}
+        if beaten:
+            self.doubt_followers(beaten)
+            emptied = {name: shown.empty_followers() for name, shown in selected.items()}
+            self.fixpoint(lambda: self.fill(emptied), self.inside)
+
+    def _selected(self) -> dict[str, SelectedRows]:
+        shown = {name: rows for name, rows in self.shown.items() if isinstance(rows, SelectedRows)}
+        assert len(shown) == len(self.shown), "the stratum selects among all of its rows"
+        return shown

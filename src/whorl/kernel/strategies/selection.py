@@ -2,6 +2,9 @@
 
 Candidates are compared with the best values before they are stored, so those that cannot win leave no trace. When a
 group's best value improves, the rows that held the old one go, unless another choice keeps them.
+
+What followed from them is beaten in turn, as values grow strictly; but sums of Floats are rounded, and may come out the
+same. Then the rows that were beaten are remembered, for what followed from them.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from whorl.kernel.state.doubts import Doubts
 from whorl.kernel.state.ordering import Champions
 from whorl.kernel.state.relation import Ints, Mask, StoredRelation, no_rows
 from whorl.logical.plan import Selection
+from whorl.model.types import Type
 
 
 class _Choice:
@@ -26,10 +30,13 @@ class _Choice:
     def __init__(self, relation: StoredRelation, selection: Selection, state: State) -> None:
         self.column = selection.value
         self.group = list(selection.group)
+        kind = relation.types[self.column]
+        # Whether rows of a group may differ that have the same value, and one of them follow from a row that is beaten.
+        self.rounded = kind is Type.FLOAT and len({*self.group, self.column}) < relation.width
         kinds = [relation.types[at] for at in self.group]
         self._groups = StoredRelation(f"{relation.name}^groups", kinds)
         lowest = selection.function == "min"
-        self._best = Champions(relation.types[self.column], state.dictionary, lowest=lowest)
+        self._best = Champions(kind, state.dictionary, lowest=lowest)
         keys, wants = np.arange(len(self.group), dtype=np.int64), np.array([ROW_NUMBER], np.int64)
         self._relation = relation
         self._probe = ProbeIndex(relation, selection.group, keys, wants, 0, state.work) if self.group else None
@@ -66,18 +73,30 @@ class _Choice:
         return wins
 
     def learn_again(self, gone: Ints) -> Ints:
-        """Take the best values of the groups that rows were in from those alive; return the groups, as rows."""
-        groups = np.unique(self._number(gone))
+        """Take the best values of groups that lost theirs from the rows alive; return the groups, as rows."""
+        groups = self._losing(gone)
         self._best.forget(groups)
         self.offer(self._relation.read(self.members(groups)))
         return self._groups.read(groups)
 
+    def losing(self, gone: Ints) -> Ints:
+        """Return the groups, as rows, in which some of these rows were best."""
+        return self._groups.read(self._losing(gone))
+
+    def _losing(self, gone: Ints) -> Ints:
+        return np.unique(self._number(gone[self.wants(gone)]))
+
     def members(self, groups: Ints) -> Ints:
         """Return the rows alive of groups, by number."""
         if self._probe is None:
-            return self._relation.alive()
+            return self._relation.alive() if len(groups) else groups
         chunks = [chunk[:, 0] for chunk in self._probe.chunks(self._groups.read(groups), [NEW])]
         return np.concatenate(chunks) if chunks else np.empty(0, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self._groups.nbytes + self._best.nbytes
 
 
 class SelectedRows:
@@ -91,14 +110,20 @@ class SelectedRows:
         self._choices = [_Choice(relation, selection, state) for selection in selections]
         # The columns that the choices look at.
         self.columns: list[int] = sorted({at for choice in self._choices for at in (*choice.group, choice.column)})
+        self.rounded = any(choice.rounded for choice in self._choices)
         self.clear()
 
     def clear(self) -> None:
         """Forget the best values; all rows are dead."""
         for choice in self._choices:
             choice.clear()
+        self.clear_rows()
+
+    def clear_rows(self) -> None:
+        """Keep the best values alone; all rows are dead."""
         self._doubts.clear()
         self._waiting: list[Ints] = []
+        self._beaten: list[Ints] = []
         self._improved: list[list[Ints]] = [[] for _choice in self._choices]
         self.size = 0
 
@@ -137,8 +162,11 @@ class SelectedRows:
         for choice, improved in zip(self._choices, self._improved, strict=True):
             if improved:
                 members = choice.members(np.unique(np.concatenate(improved)))
-                lost = members[~self._wanted(self._relation.read(members))]
-                self.size -= len(self._relation.retire(lost))
+                rows = self._relation.read(members)
+                lost = ~self._wanted(rows)
+                self.size -= len(self._relation.retire(members[lost]))
+                if self.rounded:
+                    self._beaten.append(rows[lost])
                 improved.clear()
         if not self._waiting:
             return no_rows(self._relation.width)
@@ -147,6 +175,11 @@ class SelectedRows:
         fresh = self._relation.add(batch[self._wanted(batch)])
         self.size += len(fresh)
         return self._relation.read(fresh)
+
+    def take_beaten(self) -> Ints:
+        """Return the rows that were beaten since this was asked last, if what followed from them may still be there."""
+        beaten, self._beaten = self._beaten, []
+        return np.concatenate(beaten) if beaten else no_rows(self._relation.width)
 
     def flush(self) -> Ints:
         """End a fixpoint: everything is stored already."""
@@ -162,9 +195,24 @@ class SelectedRows:
 
     def empty(self) -> list[Ints]:
         """Let the rows go that are in doubt; return their groups in each choice, which keep what else is alive."""
-        gone = self._doubts.retire()
-        self.size -= len(gone)
+        gone = self._let_go()
         return [choice.learn_again(gone) for choice in self._choices]
 
+    def empty_followers(self) -> list[Ints]:
+        """Let the rows go that are in doubt where all best values are known; return their groups in each choice."""
+        gone = self._let_go()
+        return [choice.losing(gone) for choice in self._choices]
+
+    def _let_go(self) -> Ints:
+        gone = self._doubts.retire()
+        self.size -= len(gone)
+        return gone
+
     def renumbered(self) -> None:
-        """Nothing is kept by number."""
+        """Forget groups that have no row any more."""
+        self.resume()
+
+    @property
+    def nbytes(self) -> int:
+        """The memory kept beside the rows."""
+        return sum(choice.nbytes for choice in self._choices)

@@ -51,4 +51,5 @@ class Filled(Refill):
 
     def _large(self) -> bool:
         names = self.stratum.plan.inputs()
-        return sum(len(self.stratum.relation(n).changed()) for n in names) > sum(s.size for s in self.shown.values())
+        changed = sum(len(rows) for name in names for rows in self.stratum.relation(name).pending())
+        return changed > sum(shown.size for shown in self.shown.values())
