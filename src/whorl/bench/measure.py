@@ -3,7 +3,8 @@
 Where the work is in other processes, `TreeMeter` counts those too that this one started, and those that they started.
 
 The clock of a process may know of a thread that runs on another core only what it had used by the last tick, some
-milliseconds ago. To read the clock of that thread brings both up to date.
+milliseconds ago. To read the clock of that thread brings both up to date. Threads may start in the block, so they are
+listed at both of its ends.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from time import clock_gettime, perf_counter, process_time
+from time import clock_gettime, perf_counter, process_time, thread_time
 from types import TracebackType
 
 _OF_THREAD = 6  # in the number of a Linux clock: CPU time of one thread
@@ -27,15 +28,16 @@ class Meter:
         self.wall = 0.0
 
     def __enter__(self) -> Meter:
-        self._clocks = _thread_clocks()
-        _bring_up_to_date(self._clocks)
+        _bring_up_to_date()
         self._cpu, self._wall = process_time(), perf_counter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        _bring_up_to_date(self._clocks)
-        self.cpu = process_time() - self._cpu
         self.wall = perf_counter() - self._wall
+        own = thread_time()
+        _bring_up_to_date()
+        own = thread_time() - own  # to look for threads is not the block's work
+        self.cpu = process_time() - self._cpu - own
 
 
 def _thread_clocks() -> list[int]:
@@ -44,9 +46,9 @@ def _thread_clocks() -> list[int]:
     return [~int(task) << 3 | _OF_THREAD for task in os.listdir(tasks)] if tasks.is_dir() else []
 
 
-def _bring_up_to_date(clocks: list[int]) -> None:
-    """Read the clocks of threads, so that the clock of the process knows what they have used."""
-    for clock in clocks:
+def _bring_up_to_date() -> None:
+    """Read the clocks of all threads, so that the clock of the process knows what they have used."""
+    for clock in _thread_clocks():
         with suppress(OSError):  # a thread that has ended is counted already
             clock_gettime(clock)
 
