@@ -42,7 +42,7 @@ def _large() -> Iterator[str]:
 
 # As for users, compiled modules and tables are kept between runs, whatever the test run asks for itself.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-COMMAND = [sys.executable, "-m", "whorl.cli.start", "check"]
+COMMAND = [sys.executable, "-m", "whorl", "check"]
 
 
 def _check_s(path: Path) -> float:

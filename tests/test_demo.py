@@ -25,7 +25,7 @@ from whorl.oracle.session import Oracle
 from whorl.syntax.deltas import format_deltas
 from whorl.views.picture import Picture
 
-COMMAND = (sys.executable, "-m", "whorl.cli.start", "demo")
+COMMAND = (sys.executable, "-m", "whorl", "demo")
 SVG = "{http://www.w3.org/2000/svg}"
 
 every_demo = pytest.mark.parametrize("name", list(SCENARIOS))

@@ -521,7 +521,7 @@ def test_verification_shows_the_difference() -> None:
 
 def test_in_a_process_of_its_own(folder: Path) -> None:
     """Start-up and all, from a warm cache; the bound leaves room for a busy machine."""
-    command = [sys.executable, "-m", "whorl.cli.start", "run", "reach.dl", "--input", "link=links.csv", "--output", "-"]
+    command = [sys.executable, "-m", "whorl", "run", "reach.dl", "--input", "link=links.csv", "--output", "-"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     spent = []
     for _ in range(3):

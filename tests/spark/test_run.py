@@ -104,7 +104,7 @@ def test_what_cannot_be_followed(spark: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_query_in_order(folder: Path, number: int) -> None:
-    command = [sys.executable, "-m", "whorl.cli.start", "run", "program.dl", "--host", "spark", "--master", "local[2]"]
+    command = [sys.executable, "-m", "whorl", "run", "program.dl", "--host", "spark", "--master", "local[2]"]
     command += ["--follow", "--checkpoint", "ckpt", "--output", "out", "--input", "link=links"]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ})
     try:

@@ -138,7 +138,7 @@ def test_frames_tell_the_types_of_a_folder(spark: Any, tmp_path: Path) -> None:
     feed.put([(1, 2), (2, 3)])
     query.processAllAvailable()
     # While the query runs, from another process, without Spark.
-    command = [sys.executable, "-m", "whorl.cli.start", "why", "far.dl", "far(1, 3)", "--checkpoint", "ckpt"]
+    command = [sys.executable, "-m", "whorl", "why", "far.dl", "far(1, 3)", "--checkpoint", "ckpt"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     query.stop()
     assert done.returncode == 0, done.stderr

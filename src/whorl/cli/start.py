@@ -17,7 +17,3 @@ def main() -> None:
     from whorl.cli.main import main as run_commands
 
     run_commands()
-
-
-if __name__ == "__main__":
-    main()
