@@ -544,18 +544,46 @@ def test_pandas_is_not_loaded(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
 
 
+SMALL = """\
+import resource
+import sys
+from whorl.cli.compiling import announced
+from whorl.kernel.arrays import jit
+
+if "--full-disk" in sys.argv:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+with announced():
+
+    @jit.kernel(jit.INT(jit.INT))
+    def double(x):
+        return 2 * x
+
+    @jit.kernel(jit.INT(jit.INT))
+    def triple(x):
+        return 3 * x
+
+
+print(double(4), triple(4))
+"""
+
+
+def _run_small(folder: Path, *arguments: str) -> str:
+    """Run a program with two kernels; return what it says besides."""
+    (folder / "small.py").write_text(SMALL, encoding="utf-8")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    command = [sys.executable, "small.py", *arguments]
+    run = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    assert run.stdout == "8 12\n"
+    return run.stderr
+
+
 def test_compilation_is_announced(folder: Path) -> None:
     """A kernel that is not on disk is compiled with a word about it; one that is there, without."""
-    (folder / "small.py").write_text(
-        "from whorl.cli.compiling import Compiling\nfrom whorl.kernel.arrays import jit\n"
-        "jit.watchers.append(Compiling())\n"
-        "@jit.kernel(jit.INT(jit.INT))\ndef double(x):\n    return 2 * x\nprint(double(4))\n",
-        encoding="utf-8",
-    )
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
-    runs = [
-        subprocess.run([sys.executable, "small.py"], check=True, capture_output=True, text=True, env=environment)
-        for _ in range(2)
-    ]
-    assert [run.stdout for run in runs] == ["8\n", "8\n"]
-    assert [run.stderr for run in runs] == ["compiling the kernel (once per machine) ...\n", ""]
+    assert [_run_small(folder) for _ in range(2)] == ["compiling the kernel (once per machine) ...\n", ""]
+
+
+def test_what_cannot_be_kept_is_announced_once(folder: Path) -> None:
+    word, warning = _run_small(folder, "--full-disk").splitlines()
+    assert word == "compiling the kernel (once per machine) ..."
+    assert warning.startswith(f"compiled kernels cannot be kept on disk: {folder / 'cache'}")
+    assert warning.endswith("set NUMBA_CACHE_DIR to a folder that can be written")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class Compiling:
@@ -10,8 +12,9 @@ class Compiling:
 
     def __init__(self) -> None:
         self._count = 0
+        self._warning = ""
 
-    def __call__(self, _name: str) -> None:
+    def note(self, _name: str) -> None:
         """Take note of a function that was compiled."""
         self._count += 1
         if sys.stderr.isatty():
@@ -19,20 +22,35 @@ class Compiling:
         elif self._count == 1:
             print("compiling the kernel (once per machine) ...", file=sys.stderr, flush=True)
 
+    def warn(self, message: str) -> None:
+        """Take note that it will not be found on disk; the line at hand comes to its end first."""
+        self._warning = message
+
     def end(self) -> None:
         """Close the line."""
         if self._count and sys.stderr.isatty():
             print(file=sys.stderr)
+        if self._warning:
+            print(self._warning, file=sys.stderr)
+
+
+@contextmanager
+def announced() -> Iterator[None]:
+    """Say what becomes of kernels that are loaded within."""
+    from whorl.kernel.arrays import jit
+
+    compiling = Compiling()
+    jit.watchers.append(compiling.note)
+    jit.warners.append(compiling.warn)
+    try:
+        yield
+    finally:
+        jit.watchers.remove(compiling.note)
+        jit.warners.remove(compiling.warn)
+        compiling.end()
 
 
 def load_kernel() -> None:
     """Import the kernel, and say so if that takes long."""
-    from whorl.kernel.arrays import jit
-
-    compiling = Compiling()
-    jit.watchers.append(compiling)
-    try:
+    with announced():
         import whorl.hosts.inprocess  # noqa: F401  # it is the import that compiles
-    finally:
-        jit.watchers.remove(compiling)
-        compiling.end()

@@ -5,7 +5,10 @@ nothing but speed, and it is dropped when the JIT is off. It asks for the second
 can wait for a few only, and then everything else waits too.
 
 What is on disk counts as fresh while no file of this folder has changed. Numba looks at the file of a kernel alone, but
-kernels contain parts from other files, and with another layout of arrays an old one would read what is not there.
+kernels contain parts from other files, and with another layout of arrays an old one would read what is not there. So
+each compiled kernel is one file that begins with a seal: a digest of its code, of what it was compiled from and of the
+processor that it is for. A file that is old, cut off, damaged or of another machine has another seal, and counts as not
+there. Where nothing can be kept, kernels are compiled at every start, and the user is told once.
 
 Every start of a program waits for its kernels, so reading them is kept short. They are stored as machine code alone,
 without the LLVM code from which others could take them in; a kernel that contains another takes in its function, by
@@ -14,17 +17,23 @@ without the LLVM code from which others could take them in; a kernel that contai
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import numba
 import numpy as np
 from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import config, njit, types
 from numba.core import cgutils
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.runtime.nrt import rtsys
+from numba.core.serialize import dumps
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
@@ -40,6 +49,23 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 watchers: list[Callable[[str], None]] = []  # are told of each function that was compiled, and not found on disk
+warners: list[Callable[[str], None]] = []  # are told, once, why nothing can be kept on disk; without any, Python warns
+_reasons: list[str] = []  # why kernels could not be kept
+
+
+def _tell_unkept(reason: str) -> None:
+    """Say that kernels cannot be kept, the first time."""
+    _reasons.append(reason)
+    if len(_reasons) > 1:
+        return
+    message = (
+        f"compiled kernels cannot be kept on disk: {reason}. Every start compiles them again, which takes a minute; "
+        "set NUMBA_CACHE_DIR to a folder that can be written"
+    )
+    for warner in warners:
+        warner(message)
+    if not warners:
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 def _stamp(sources: Sequence[Path]) -> bytes:
@@ -52,6 +78,7 @@ def _stamp(sources: Sequence[Path]) -> bytes:
 
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))  # none in an archive, where Numba's own stamp must do
 _STAMP = _stamp(_SOURCES)
+_SEAL_SIZE = sha256().digest_size
 
 
 class _CodeAlone(CompileResultCacheImpl):
@@ -65,6 +92,42 @@ class _CodeAlone(CompileResultCacheImpl):
         return (name, kind, (code, named.as_bitcode())), *others
 
 
+class _SealedFiles:
+    """Compiled code on disk, each in a file of its own behind its seal; Numba would keep an index in another file."""
+
+    def __init__(self, folder: str, base: str, stamp: object) -> None:
+        self._base = Path(folder, base)
+        self._stamp = stamp
+
+    def load(self, key: object) -> Any:
+        """Return what was compiled; None if it is not there, or is not what its seal says."""
+        try:
+            content = self._path(key).read_bytes()
+        except OSError:
+            return None
+        seal, code = content[:_SEAL_SIZE], content[_SEAL_SIZE:]
+        return pickle.loads(code) if seal == self._seal(key, code) else None
+
+    def save(self, key: object, compiled: object) -> None:
+        """Write it under another name first: whoever reads finds all of it or nothing."""
+        code, path = dumps(compiled), self._path(key)  # type: ignore[no-untyped-call]
+        partial = path.with_name(f"{path.name}.{uuid4().hex}")
+        try:
+            partial.write_bytes(self._seal(key, code) + code)
+            partial.replace(path)
+        except OSError:
+            with suppress(OSError):
+                partial.unlink()
+            raise
+
+    def _path(self, key: object) -> Path:
+        return self._base.with_name(f"{self._base.name}.{sha256(repr(key).encode()).hexdigest()[:16]}.nbc")
+
+    def _seal(self, key: object, code: bytes) -> bytes:
+        """Return a digest of the code and of all that it depends on; the key names the processor."""
+        return sha256(repr((numba.__version__, self._stamp, key)).encode() + code).digest()
+
+
 class _FolderCache(FunctionCache):
     """What was compiled, on disk, as long as the files of this folder are the same."""
 
@@ -72,15 +135,30 @@ class _FolderCache(FunctionCache):
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        if _SOURCES:
-            base = self._impl.filename_base
-            self._cache_file = IndexDataCacheFile(self._cache_path, base, _STAMP)  # type: ignore[no-untyped-call]
+        stamp = _STAMP if _SOURCES else self._impl.locator.get_source_stamp()
+        kept: Any = _SealedFiles(self._cache_path, self._impl.filename_base, stamp)  # does for Numba what its own does
+        self._cache_file = kept
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Read what was compiled, with all that it needs to run and nothing that only a compiler needs."""
         rtsys.initialize(target)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(signature, target)  # type: ignore[no-untyped-call]
+        return self._load_overload(signature, target)  # type: ignore[no-untyped-call]
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Write what was compiled; it is of use without."""
+        try:
+            self._save_overload(signature, compiled)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            _tell_unkept(f"{self._cache_path}: {error.strerror or error}")
+
+
+def _find_cache(function: Any) -> Any:
+    """Return where a kernel is kept; that is nowhere if there is no folder for it."""
+    try:
+        return _FolderCache(function)
+    except RuntimeError as error:  # so Numba says that it found none, or none of the kinds that it was told to look for
+        _tell_unkept(str(error) if config.CACHE_LOCATOR_CLASSES else "no folder for them can be written")  # type: ignore[attr-defined]
+        return NullCache()
 
 
 def kernel(signature: Any) -> Callable[[Any], Any]:
@@ -90,7 +168,7 @@ def kernel(signature: Any) -> Callable[[Any], Any]:
         compiled = njit(function, nogil=True, boundscheck=False, error_model="numpy")
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return compiled
-        compiled._cache = _FolderCache(function)  # there is no other way to another stamp
+        compiled._cache = _find_cache(function)  # Numba has no other way to another cache
         compiled.compile(signature)
         compiled.disable_compile()
         if watchers and compiled.stats.cache_misses:
