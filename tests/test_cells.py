@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import whorl
 from tests.reference import follow_reference
 from tests.sweeping import sweep_always
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Source
 from whorl.hosts.inprocess import InProcess
-from whorl.kernel.state import ordering
+from whorl.kernel.state import heaps, ordering
 from whorl.kernel.strategies import cells
 from whorl.logical.compile import compile_program
 from whorl.model.delta import Change, Epoch
@@ -80,6 +86,7 @@ def _follow(text: str, drawn: Drawn, gap: int, *, sweeps: bool) -> None:
         if sweeps:
             sweep_always(patch)
             patch.setattr(cells, "SPARE", 0)
+            patch.setattr(heaps, "SPARE", 0)
         host = _host(text)
         assert {stratum.kind for stratum in host.partition.plan.strata} == {"rows", "cells"}
         follow_reference(text, _epochs(drawn), host)
@@ -134,3 +141,47 @@ def test_a_sum_that_is_too_large_refuses_the_epoch_and_leaves_the_groups() -> No
     assert host.rows("p") == {(1, large), (2, 5)}
     host.commit(Epoch(2, (Change("e", (1, 2, 1), 1), Change("e", (1, 3, -1), 1), Change("e", (2, 2, 6), 1))))
     assert host.rows("p") == {(1, large), (2, 11)}
+
+
+@contextmanager
+def _interrupted(file: str | None, after: int) -> Iterator[None]:
+    """Interrupt, as Ctrl-C does, once so many lines of a file have run."""
+    left = after
+
+    def trace(frame: FrameType, event: str, _arg: Any) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename != file:
+            return None
+        left -= event == "line"
+        if left < 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("held", [0, 100], ids=["all at once", "one by one"])
+def test_an_epoch_that_is_interrupted_leaves_no_trace_in_the_order(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "_GAP", 2)
+    after, interrupted = 0, True
+    while interrupted:
+        with whorl.open("RELATION a(G: Integer, S: String). w(G, min<S>, max<S>) :- a(G, S).") as session:
+            session.insert("a", [(2, f"b{number:02}") for number in range(held)])
+            session.commit()
+            session.insert("a", [(1, "c"), (1, "a"), (1, "b")])
+            try:
+                with _interrupted(ordering.__file__, after):
+                    session.commit()
+                interrupted = False
+            except KeyboardInterrupt:
+                session.insert("a", [(1, "c"), (1, "a"), (1, "b")])
+                session.commit()
+            assert session["w"].rows() == [(1, "a", "c"), (2, "b00", "b99")][: 2 if held else 1]
+        after += 7
+    assert after > 50

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from math import log2
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whorl.kernel.arrays import heaps as heap_arrays
+from whorl.kernel.state import heaps as heap_state
 from whorl.kernel.state import ordering
 from whorl.kernel.state.dictionary import Dictionary
 from whorl.kernel.state.heaps import Heaps
@@ -61,36 +65,105 @@ WORDS = st.lists(
 )
 
 
+class _Placed:
+    """Values of any kind that an order places; tells how many of those placed before got another place."""
+
+    def __init__(self, *, lowest: bool = True) -> None:
+        self.dictionary = Dictionary(10)
+        self.order = Order(Type.UNKNOWN, self.dictionary, lowest=lowest)
+        self.lowest = lowest
+
+    def take(self, batch: Sequence[Value]) -> int:
+        numbers = np.array([self.dictionary.number(value) for value in batch], np.int64)
+        before = self.order.places[: self.order.many].copy()
+        assert self.order.keys(numbers).tolist() == numbers.tolist()
+        return int(np.count_nonzero(self.order.places[: len(before)] != before))
+
+    def check(self) -> None:
+        many = len(self.dictionary)
+        wanted = sorted(
+            range(many), key=lambda number: order_key(self.dictionary.value(number)), reverse=not self.lowest
+        )
+        places = self.order.places[:many]
+        assert np.argsort(places, kind="stable").tolist() == wanted
+        assert len(np.unique(places)) == many
+
+
 @settings(max_examples=150)
 @given(batches=st.lists(WORDS, max_size=8), lowest=st.booleans(), gap=st.sampled_from([2, 4, 1 << 32]))
 def test_places_are_in_the_order_of_values(batches: list[list[Value]], gap: int, *, lowest: bool) -> None:
-    dictionary = Dictionary(10)
-    order = Order(Type.UNKNOWN, dictionary, lowest=lowest)
-    seen: dict[int, int] = {}
+    placed = _Placed(lowest=lowest)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ordering, "_GAP", gap)
         for batch in batches:
-            numbers = np.array([dictionary.number(value) for value in batch], np.int64)
-            keys = order.keys(numbers)
-            if order.take_moved():
-                every = np.array(list(seen), np.int64)
-                seen = dict(zip(every.tolist(), order.keys(every).tolist(), strict=True)) if len(every) else {}
-            seen.update(zip(numbers.tolist(), keys.tolist(), strict=True))
-            wanted = sorted(seen, key=lambda number: order_key(dictionary.value(number)), reverse=not lowest)
-            assert sorted(seen, key=seen.__getitem__) == wanted
-            assert len(set(seen.values())) == len(seen)
+            placed.take(batch)
+            placed.check()
+
+
+def _up(low: int, many: int) -> list[int]:
+    """Each value comes between the last one and the first, which is the largest."""
+    return [low + many, *range(low, low + many)]
+
+
+def _down(low: int, many: int) -> list[int]:
+    return [low - 1, *range(low + many - 1, low - 1, -1)]
+
+
+def _inward(low: int, many: int) -> list[int]:
+    """Each value comes between the two before."""
+    return [low + (turn if turn % 2 else 2 * many - turn) for turn in range(many)]
+
+
+def _scattered(low: int, many: int) -> list[int]:
+    return [low + turn * 7919 % many for turn in range(many)]
+
+
+PATTERNS = (_up, _down, _inward, _scattered)
+
+
+@settings(max_examples=60)
+@given(
+    runs=st.lists(
+        st.tuples(st.sampled_from(PATTERNS), st.integers(0, 400), st.integers(1, 150), st.sampled_from((1, 3, 150))),
+        max_size=6,
+    ),
+    lowest=st.booleans(),
+    bits=st.sampled_from((14, 62)),
+)
+def test_values_that_need_ever_more_room_are_in_their_order(
+    runs: list[tuple[Callable[[int, int], list[int]], int, int, int]], bits: int, *, lowest: bool
+) -> None:
+    placed = _Placed(lowest=lowest)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordering, "_BITS", bits)
+        patch.setattr(ordering, "_BLOCK", 4)
+        for pattern, low, many, together in runs:
+            values = pattern(low, many)
+            for start in range(0, len(values), together):
+                placed.take(values[start : start + together])
+                placed.check()
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("gap", [2, 1 << 32])
+def test_few_values_are_moved(
+    pattern: Callable[[int, int], list[int]], gap: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On average, a value that comes lets at most the logarithm of their number get another place."""
+    monkeypatch.setattr(ordering, "_GAP", gap)
+    for many in (1000, 2000, 4000):
+        placed = _Placed()
+        placed.take(list(range(-1000, 0)))
+        moved = sum(placed.take([value]) for value in pattern(0, many))
+        placed.check()
+        assert moved < many * log2(many)
 
 
 def test_values_that_only_grow_find_room() -> None:
-    dictionary = Dictionary(10)
-    order = Order(Type.STRING, dictionary, lowest=True)
-    keys = [int(order.keys(np.array([dictionary.number(f"{day:06}")]))[0]) for day in range(500)]
-    order.take_moved()
-    keys = order.keys(np.array([dictionary.number(f"{day:06}") for day in range(500)])).tolist()
-    assert keys == sorted(keys)
-    for day in range(500, 3000):
-        order.keys(np.array([dictionary.number(f"{day:06}")]))
-        assert not order.take_moved()
+    placed = _Placed()
+    placed.take([f"{day:06}" for day in range(500)])
+    assert not sum(placed.take([f"{day:06}"]) for day in range(500, 3000))
+    placed.check()
 
 
 def test_heaps_take_over_places_that_moved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,3 +183,21 @@ def test_heaps_take_over_places_that_moved(monkeypatch: pytest.MonkeyPatch) -> N
         relation.retire(first)
     assert out == words
     assert heaps.first(heap).tolist() == [-1]
+
+
+def test_values_that_are_gone_are_forgotten_when_heaps_are_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heap_state, "SPARE", 0)
+    dictionary = Dictionary(10)
+    relation = StoredRelation("r", [Type.STRING])
+    order = Order(Type.STRING, dictionary, lowest=True)
+    heaps = Heaps(relation, order)
+    values = np.array([dictionary.number(f"{at:03}") for at in range(9)])
+    rows = relation.add(values.reshape(-1, 1))
+    heaps.enter(rows, np.zeros(9, np.int64), values)
+    known = []
+    for gone in (0, 4, 5):
+        relation.retire(rows[:gone])
+        relation.settle()
+        heaps.clear()
+        known.append(order.many)
+    assert known == [9, 9, 0]

@@ -6,7 +6,7 @@ import numpy as np
 
 from whorl.kernel.arrays import heaps as arrays
 from whorl.kernel.state.ordering import Order
-from whorl.kernel.state.relation import Ints, StoredRelation
+from whorl.kernel.state.relation import SPARE, Ints, StoredRelation
 
 
 class Heaps:
@@ -18,7 +18,9 @@ class Heaps:
         self.clear()
 
     def clear(self) -> None:
-        """Take everything out."""
+        """Take everything out; the order of values is kept, if it is whole and most of them are not gone."""
+        if not self._order.whole or self._order.many > 2 * self._relation.living + SPARE:
+            self._order.clear()
         self._top = np.full(32, arrays.END, np.int64)
         self._keys = np.empty(32, np.int64)
         self._child = np.full(32, arrays.OUT, np.int32)
@@ -39,15 +41,12 @@ class Heaps:
             self._child[rows:] = arrays.OUT
 
     def _arrays(self) -> tuple[object, ...]:
-        return (self._top, self._keys, self._child, self._following)
+        return (self._top, self._keys, self._child, self._following, self._order.places)
 
     def enter(self, numbers: Ints, which: Ints, values: Ints) -> None:
         """Enter rows, given with the heap and the value of each."""
         keys = self._order.keys(values)
         self._reserve(int(which.max(initial=-1)) + 1)
-        if self._order.take_moved():
-            held = np.flatnonzero(self._child[: self._relation.count] != arrays.OUT)
-            self._keys[held] = self._order.keys(self._relation.read(held)[:, -1])
         arrays.enter_heaps(numbers, which, keys, self._arrays())
 
     def first(self, which: Ints) -> Ints:

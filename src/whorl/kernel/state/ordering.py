@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect, insort
+from bisect import bisect, bisect_left
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -14,9 +15,12 @@ from whorl.model.types import Type
 from whorl.model.values import order_key
 
 _NUMBERS = frozenset({Type.INTEGER, Type.TIMESTAMP, Type.BOOLEAN, Type.FLOAT})
+_BITS = 62  # of places
 _GAP = 1 << 32  # between the places of two values in a dictionary, for those that come between them
-_LAST = 1 << 62
-_MANY = 8  # values that come at once are placed one by one if there are so many times as many already
+_DENSITY = 2 / 1.4  # a range of 2 ** n places may hold so many values to the power of n: all, if there are 4e9
+_BLOCK = 256  # entries that are kept together, twice as many at most
+_MANY = 16  # values that come at once are placed one by one if there are so many times as many already
+_Entry = tuple[tuple[object, ...], int]  # the sort key of a value, and its number
 
 
 def ranks(values: Ints, kind: Type, dictionary: Dictionary, *, lowest: bool) -> Ints:
@@ -82,79 +86,105 @@ class Champions:
 class Order:
     """Integers in the order of values that can be kept, whatever values come later.
 
-    Those of values in a dictionary are places with gaps, into which later values go. Where a gap is full, all get other
-    places; `take_moved` tells.
+    For values in a dictionary these are their numbers, and `places` has the place of each: in the order of values, with
+    gaps into which later ones go. Where a gap is full, values around it get other places, in the same order: those of
+    the smallest range of 2 ** n places, starting at a multiple of that, which is sparse enough (M. Bender and others,
+    Two Simplified Algorithms for Maintaining Order in a List, 2002).
 
-    Cost: for a value in a dictionary that was never seen, the logarithm of their number in comparisons.
+    Cost: for a value in a dictionary that was never seen, the logarithm of their number in comparisons, a move within a
+    block of pointers, and on average at most the logarithm of their number in other places, whatever the order in which
+    values come. If more than a sixteenth of all come at once, all are sorted again and get other places.
     """
 
     def __init__(self, kind: Type, dictionary: Dictionary, *, lowest: bool) -> None:
         self._kind = kind
         self._dictionary = dictionary
         self._lowest = lowest
-        self._sorted: list[tuple[tuple[object, ...], int]] = []  # with the number of each
-        self._places: Ints = np.zeros(0, np.int64)  # by number
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self.whole = False  # unless somebody was interrupted while placing values
+        self.places: Ints = np.zeros(1, np.int64)  # by number, smaller the better; one alone means nothing
         self._known: Mask = np.zeros(0, np.bool_)
-        self._moved = False
+        self._blocks: list[list[_Entry]] = [[]]  # all that are known, sorted
+        self.many = 0  # values that are known
+        self.whole = True
 
     def keys(self, values: Ints) -> Ints:
-        """Return the integers of values, smaller the better."""
+        """Return integers for values: smaller the better, or with smaller `places` if there are more than one."""
         if self._kind in _NUMBERS:
             return order_keys(values, self._kind, lowest=self._lowest)
         self._reserve()
         fresh = values[~self._known[values]]
         if len(fresh):
-            self._place(np.unique(fresh).tolist())
-        places: Ints = self._places[values]
-        return places if self._lowest else ~places
-
-    def take_moved(self) -> bool:
-        """Tell whether values that were placed before have got other places since this was asked last."""
-        moved, self._moved = self._moved, False
-        return moved
+            self._take(np.unique(fresh).tolist())
+        return np.ascontiguousarray(values)
 
     def _reserve(self) -> None:
         many = len(self._dictionary)
         if many > len(self._known):
-            size = max(many, 2 * len(self._known))
-            self._places.resize(size, refcheck=False)
+            size = max(many, 2 * len(self._known), 32)
+            self.places.resize(size, refcheck=False)
             self._known.resize(size, refcheck=False)
 
-    def _place(self, numbers: Sequence[int]) -> None:
-        self._known[numbers] = True
+    def _take(self, numbers: Sequence[int]) -> None:
         fresh = [(order_key(self._dictionary.value(number)), number) for number in numbers]
-        if _MANY * len(fresh) > len(self._sorted):
-            self._sorted = sorted(self._sorted + fresh)
-            self._spread()
-            return
-        for entry in fresh:
-            if not self._fit(entry):
-                insort(self._sorted, entry)
-                self._spread()
-
-    def _fit(self, entry: tuple[tuple[object, ...], int]) -> bool:
-        """Place a value between its neighbours, if there is room."""
-        at = bisect(self._sorted, entry)
-        if at == 0:
-            place = self._place_at(0) - _GAP
-        elif at == len(self._sorted):
-            place = self._place_at(-1) + _GAP
+        self.whole = False
+        self.many += len(fresh)
+        if _MANY * len(fresh) > self.many:
+            entries = sorted(chain(*self._blocks, fresh))
+            self._blocks = [entries[low : low + _BLOCK] for low in range(0, len(entries), _BLOCK)]
+            gap = min(_GAP, (1 << _BITS) // self.many)
+            self._spread(entries, ((1 << _BITS) - gap * self.many) // 2, gap)
         else:
-            low = self._place_at(at - 1)
-            place = low + (self._place_at(at) - low) // 2
-            if place == low:
-                return False
-        if abs(place) >= _LAST:
-            return False
-        self._sorted.insert(at, entry)
-        self._places[entry[1]] = place
-        return True
+            for entry in fresh:
+                self._place(entry)
+        self._known[numbers] = True
+        self.whole = True
 
-    def _place_at(self, at: int) -> int:
-        return int(self._places[self._sorted[at][1]])
+    def _place(self, entry: _Entry) -> None:
+        """Place a value between its neighbours; where there is no room, some around it get other places."""
+        which = max(bisect(self._blocks, [entry]) - 1, 0)
+        block, later = self._blocks[which], self._blocks[which + 1 : which + 2]
+        at = bisect(block, entry)
+        first, last = at == 0, at == len(block) and not later
+        low = -1 if first else self._place_of(block[at - 1])
+        high = 1 << _BITS if last else self._place_of(block[at] if at < len(block) else later[0][0])
+        if first:
+            low = max(low, high - 2 * _GAP)
+        if last:
+            high = min(high, low + 2 * _GAP)
+        block.insert(at, entry)
+        if len(block) > 2 * _BLOCK:
+            self._blocks[which : which + 1] = block[:_BLOCK], block[_BLOCK:]
+        place = (low + high) // 2
+        self._spread([entry], max(place, 0), 1)
+        if place == low:
+            self._make_room(max(place, 0))
 
-    def _spread(self) -> None:
-        """Give all values places with equal gaps."""
-        many = len(self._sorted)
-        self._places[[number for _key, number in self._sorted]] = (np.arange(many) - many // 2) * _GAP
-        self._moved = True
+    def _make_room(self, near: int) -> None:
+        """Spread values around a place that two of them share."""
+        for bits in range(2, _BITS + 1):
+            start = near >> bits << bits
+            found = self._within(start, start + (1 << bits))
+            if len(found) <= _DENSITY**bits:
+                break
+        self._spread(found, start, (1 << bits) // len(found))
+
+    def _within(self, start: int, stop: int) -> list[_Entry]:
+        """Return the values with places in a range."""
+        ends = (start, stop)
+        first, last = (bisect_left(self._blocks, end, key=lambda block: self._place_of(block[0])) for end in ends)
+        entries = list(chain(*self._blocks[max(first - 1, 0) : last]))
+        low, high = (bisect_left(entries, end, key=self._place_of) for end in ends)
+        return entries[low:high]
+
+    def _place_of(self, entry: _Entry) -> int:
+        place: int = self.places.item(entry[1])
+        return place if self._lowest else ~place
+
+    def _spread(self, entries: Sequence[_Entry], start: int, gap: int) -> None:
+        """Give values places with equal gaps, the first in the middle of one."""
+        places = np.arange(len(entries)) * gap + (start + gap // 2)
+        self.places[[number for _key, number in entries]] = places if self._lowest else ~places
