@@ -185,3 +185,22 @@ def test_an_epoch_that_is_interrupted_leaves_no_trace_in_the_order(held: int, mo
             assert session["w"].rows() == [(1, "a", "c"), (2, "b00", "b99")][: 2 if held else 1]
         after += 7
     assert after > 50
+
+
+SWEPT = """
+RELATION a(G: Integer, K: Integer, S: String, N: Integer).
+p(G, count<K>, max<S>, msum<(S, N)>) :- a(G, K, S, N).
+"""
+
+
+@pytest.mark.parametrize("held", [2_000, 32_000])
+def test_contributions_that_were_swept_are_read_again_and_no_others(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep_always(monkeypatch)
+    host = _host(SWEPT)
+    host.commit(Epoch(1, tuple(Change("a", (1, number, "", 0), 1) for number in range(held))))
+    for epoch in range(2, 12):
+        come = [Change("a", (1, number, f"{epoch} {number}", number), 1) for number in range(20)]
+        go = [Change("a", (1, number, f"{epoch - 1} {number}", number), -1) for number in range(20)]
+        host.commit(Epoch(epoch, (*come, *(go if epoch > 2 else ()))))
+        assert host.rows("p") == {(1, held + 20, f"{epoch} 9", 190)}
+        assert host.partition.state.work.labels < 300

@@ -104,7 +104,7 @@ class Order:
 
     def clear(self) -> None:
         """Forget all values."""
-        self.whole = False  # unless somebody was interrupted while placing values
+        self.whole = False  # and stays so if somebody is interrupted on the way
         self.places: Ints = np.zeros(1, np.int64)  # by number, smaller the better; one alone means nothing
         self._known: Mask = np.zeros(0, np.bool_)
         self._blocks: list[list[_Entry]] = [[]]  # all that are known, sorted

@@ -5,7 +5,9 @@ drifts. `min` and `max` keep a heap of contributions for each group, and so does
 values: the larger counts.
 
 Cost: a constant for each contribution that changed; where there is a heap, the logarithm of its size when the first one
-goes. Groups and keys that nothing contributes to any more are forgotten when they outnumber all contributions.
+goes, and what `whorl.kernel.state.ordering.Order` takes for values never seen that are not numbers. Heaps know
+contributions by number, so those of a relation whose dead rows were swept out are filled again, and no others. Groups
+and keys that nothing contributes to any more are forgotten when they outnumber all contributions.
 """
 
 from __future__ import annotations
@@ -34,10 +36,16 @@ _READ = 1 << 16  # contributions that are taken in at once
 class Total(Protocol):
     """The values of one aggregated column, by group."""
 
-    numbered: bool  # whether it knows contributions by their numbers
+    numbered: frozenset[str]  # the sources whose contributions it knows by their numbers
 
     def clear(self) -> None:
         """Forget all contributions."""
+
+    def empty(self, source: str) -> None:
+        """Forget the numbers of a source's contributions, and not what they come to."""
+
+    def enter(self, source: str, groups: Ints, numbers: Ints, rows: Ints) -> None:
+        """Learn the numbers of contributions that are in, or that `change` will take in."""
 
     def change(self, source: str, groups: Ints, numbers: Ints, rows: Ints, weight: int) -> None:
         """Take contributions in (1), or out (-1): these are dead by now."""
@@ -57,10 +65,10 @@ class Total(Protocol):
 class Best:
     """`min` or `max`: the first of each group's contributions."""
 
-    numbered = True
     keys = 0
 
     def __init__(self, source: StoredRelation, order: Order) -> None:
+        self.numbered = frozenset((source.name,))
         self._source = source
         self._heaps = Heaps(source, order)
 
@@ -68,10 +76,18 @@ class Best:
         """Forget all contributions."""
         self._heaps.clear()
 
-    def change(self, _source: str, groups: Ints, numbers: Ints, rows: Ints, weight: int) -> None:
+    def empty(self, _source: str) -> None:
+        """Forget the numbers of all contributions."""
+        self._heaps.clear()
+
+    def enter(self, _source: str, groups: Ints, numbers: Ints, rows: Ints) -> None:
+        """Enter contributions."""
+        self._heaps.enter(numbers, groups, rows[:, -1])
+
+    def change(self, source: str, groups: Ints, numbers: Ints, rows: Ints, weight: int) -> None:
         """Take contributions in; those that died are found when they come first."""
         if weight > 0:
-            self._heaps.enter(numbers, groups, rows[:, -1])
+            self.enter(source, groups, numbers, rows)
 
     def read(self, groups: Ints) -> tuple[Ints, Mask, Mask]:
         """Return the best values of groups, and which groups have one."""
@@ -96,13 +112,21 @@ class Sum:
     def __init__(self, cell: Cell, kind: Type, explicit: dict[str, Largest]) -> None:
         self._tally = Tally(kind, average=cell.function == "avg")
         self._explicit = explicit
-        self.numbered = bool(explicit)
+        self.numbered = frozenset(explicit)
 
     def clear(self) -> None:
         """Forget all contributions."""
         self._tally.clear()
         for largest in self._explicit.values():
             largest.clear()
+
+    def empty(self, source: str) -> None:
+        """Forget the numbers of a source's contributions; what counts stays."""
+        self._explicit[source].heaps.clear()
+
+    def enter(self, source: str, _groups: Ints, numbers: Ints, rows: Ints) -> None:
+        """Enter contributions into the heaps of their keys."""
+        self._explicit[source].enter(numbers, rows)
 
     def change(self, source: str, groups: Ints, numbers: Ints, rows: Ints, weight: int) -> None:
         """Add what counts now, and take away what counted before."""
@@ -137,29 +161,30 @@ class Largest:
 
     def __init__(self, source: StoredRelation, order: Order) -> None:
         self._source = source
-        self._heaps = Heaps(source, order)
+        self.heaps = Heaps(source, order)
         self._keys = StoredRelation(f"{source.name}^keys", source.types[:-1])
         self.clear()
 
     def clear(self) -> None:
         """Forget all keys."""
-        self._heaps.clear()
+        self.heaps.clear()
         self._keys.clear()
         self._owners = np.zeros(32, np.int64)
         self._values = np.zeros(32, np.int64)
         self._known = np.zeros(32, np.bool_)
 
+    def enter(self, numbers: Ints, rows: Ints) -> None:
+        """Enter contributions."""
+        self.heaps.enter(numbers, self._number(rows), rows[:, -1])
+
     def change(self, groups: Ints, numbers: Ints, rows: Ints, weight: int) -> Iterator[tuple[Ints, Ints, int]]:
         """Take contributions in or out; yield groups with values that count no more (-1), and that count now (1)."""
-        width = self._source.width - 1
-        plain = np.ascontiguousarray(rows[:, :width]) if width else np.zeros((len(rows), 1), np.int64)
-        slots = self._keys.number(plain)
-        self._reserve()
+        slots = self._number(rows)
         self._owners[slots] = groups
         if weight > 0:
-            self._heaps.enter(numbers, slots, rows[:, -1])
+            self.heaps.enter(numbers, slots, rows[:, -1])
         slots = distinct(slots)
-        first = self._heaps.first(slots)
+        first = self.heaps.first(slots)
         held = self._known[slots]
         yield self._owners[slots[held]], self._values[slots[held]], -1
         filled = first != _NONE
@@ -168,11 +193,16 @@ class Largest:
         self._values[slots] = self._source.read(first[filled])[:, -1]
         yield self._owners[slots], self._values[slots], 1
 
-    def _reserve(self) -> None:
+    def _number(self, rows: Ints) -> Ints:
+        """Return the number of each contribution's key."""
+        width = self._source.width - 1
+        plain = np.ascontiguousarray(rows[:, :width]) if width else np.zeros((len(rows), 1), np.int64)
+        slots = self._keys.number(plain)
         if self._keys.count > len(self._known):
             size = max(self._keys.count, 2 * len(self._known))
             for array in (self._owners, self._values, self._known):
                 array.resize(size, refcheck=False)
+        return slots
 
     @property
     def keys(self) -> int:
@@ -183,7 +213,7 @@ class Largest:
     def nbytes(self) -> int:
         """The memory that they take."""
         kept = self._owners.nbytes + self._values.nbytes + self._known.nbytes
-        return self._heaps.nbytes + self._keys.nbytes + kept
+        return self.heaps.nbytes + self._keys.nbytes + kept
 
 
 class Cells:
@@ -202,6 +232,7 @@ class Cells:
         self._shown = np.full(32, _NONE, np.int64)  # the row of each group
         self._fresh = True  # all groups are to be looked at
         self._stale = True  # contributions are to be taken in again
+        self._moved: set[str] = set()  # sources whose contributions have other numbers than heaps know
 
     def reset(self) -> None:
         """Aggregate again from nothing at the next step."""
@@ -212,9 +243,9 @@ class Cells:
         self._fresh, self._stale = False, True
 
     def renumbered(self, name: str, moved: Moves) -> None:
-        """Take over the new numbers of the rows shown; contributions are taken in again if they are known by number."""
+        """Take over the new numbers of the rows shown; of contributions, at the next step."""
         if name != self._relation.name:
-            self._stale |= any(total.numbered for total in self._totals)
+            self._moved.add(name)
             return
         held = self._shown != _NONE
         self._shown[held] = moved[self._shown[held]]
@@ -226,8 +257,10 @@ class Cells:
         if self._stale or self._wasteful():
             touched = self._take_in()
         else:
+            self._refill()
             touched = [self._change(*each) for each in self._changes()]
         self._fresh = self._stale = False
+        self._moved.clear()
         if touched:
             self._publish(distinct(np.concatenate(touched)))
 
@@ -255,6 +288,14 @@ class Cells:
         changes = ((self._stratum.relation(source), numbers) for _at, source, numbers, _weight in self._changes())
         return [self._number(relation.read(numbers)[:, :width]) for relation, numbers in changes]
 
+    def _refill(self) -> None:
+        """Fill the heaps again whose contributions have other numbers now; what changed in this epoch is among them."""
+        for total in self._totals:
+            for source in self._moved & total.numbered:
+                total.empty(source)
+                for groups, numbers, rows in self._read(source, self._stratum.relation(source).alive()):
+                    total.enter(source, groups, numbers, rows)
+
     def _changes(self) -> Iterator[tuple[int, str, Ints, int]]:
         """Yield the contributions that changed: the cell, the source, their numbers, whether they came or went."""
         for at, cell in enumerate(self._cells):
@@ -265,16 +306,20 @@ class Cells:
 
     def _change(self, at: int, source: str, numbers: Ints, weight: int) -> Ints:
         """Take contributions in or out; return their groups."""
-        self._stratum.state.work.labels += len(numbers)
-        relation, width = self._stratum.relation(source), len(self._plain)
         touched: list[Ints] = [_NOBODY]
-        for low in range(0, len(numbers), _READ):
-            part = numbers[low : low + _READ]
-            rows = relation.read(part)
-            groups = self._number(rows[:, :width])
+        for groups, part, rows in self._read(source, numbers):
             self._totals[at].change(source, groups, part, rows, weight)
             touched.append(distinct(groups))
         return np.concatenate(touched)
+
+    def _read(self, source: str, numbers: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Yield contributions, some at a time: their groups, their numbers, and as they are stored."""
+        self._stratum.state.work.labels += len(numbers)
+        relation, width = self._stratum.relation(source), len(self._plain)
+        for low in range(0, len(numbers), _READ):
+            part = numbers[low : low + _READ]
+            rows = relation.read(part)
+            yield self._number(rows[:, :width]), part, rows
 
     def _number(self, plain: Ints) -> Ints:
         """Return the number of the group of each line."""
