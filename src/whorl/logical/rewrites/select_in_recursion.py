@@ -7,7 +7,7 @@ cyclic graphs.
 It is right when a worse row can only lead to worse rows: in every recursive rule there is one recursive atom; the
 group of the head depends on that atom's group only; the value of the head grows strictly with the atom's value; and
 no condition looks at the atom's other columns. Then whatever follows from a dropped row is beaten by what follows
-from the row that beat it.
+from the row that beat it. Sums of Floats are rounded and may come out the same; then it counts as beaten.
 """
 
 from __future__ import annotations
