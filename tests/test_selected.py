@@ -181,6 +181,19 @@ def test_views_are_those_of_the_reference(text: str, drawn: Drawn, stop: int, *,
             assert _selected(kernel) == _selected(_from_nothing(text, held))
 
 
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
+@settings(max_examples=10)
+@given(drawn=DRAWN, partitions=st.integers(2, 3), placement=st.sampled_from(("apart", "join", "first", "auto")))
+def test_in_several_partitions(text: str, drawn: Drawn, partitions: int, placement: str) -> None:
+    oracle = Oracle(lambda types: _compile(text, types))
+    kernel = InProcess(lambda types: _compile(text, types), partitions=partitions, placement=placement)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selected, "_MUCH", 1000)
+        patch.setattr(refill, "_MOST", 1)
+        for epoch in _epochs(text, drawn):
+            assert dict(kernel.commit(epoch).deltas) == dict(oracle.commit(epoch).deltas)
+
+
 def _derivations(result: EpochReport) -> int:
     assert result.work is not None
     return result.work.derivations
