@@ -32,7 +32,6 @@ from whorl.logical.plan import (
     Step,
     Unnest,
 )
-from whorl.logical.steps import split_calls
 from whorl.syntax import ast
 
 _ONE = ast.Constant(1)
@@ -62,14 +61,13 @@ def lower_rule(rule: Rule, program: Program, position: int) -> RulePlan:
         steps.append(_lower_literal(literal, bound, program))
         bound |= binds(literal, bound, program.functions) or frozenset()
     steps.extend(_counted(rule, program))
-    first, last = split_calls(steps, program.functions)
     relation = program.relations[rule.head.relation]
     args = tuple(_lower_argument(arg, relation.aggregates.get(column)) for column, arg in enumerate(rule.head.args))
     assignment: tuple[str, ...] = ()
     if relation.aggregates:
         names = {variable.name for variable in rule_variables(rule)}
         assignment = tuple(sorted(names - program.trending.get(position, frozenset())))
-    return RulePlan(rule.head.relation, args, (*first, *last), rule.origin, assignment, rule.span)
+    return RulePlan(rule.head.relation, args, tuple(steps), rule.origin, assignment, rule.span)
 
 
 def _counted(rule: Rule, program: Program) -> Iterator[Filter]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from whorl.analysis.expressions import Functions, needs
@@ -47,35 +47,6 @@ def asks_user(step: Step, functions: Functions) -> bool:
             return True
         waiting.extend(parts(expr))
     return False
-
-
-def called_last(steps: Sequence[Step], functions: Functions) -> Sequence[Step]:
-    """Return the steps that call functions of the user's for no join.
-
-    They run when all else holds. So it does not depend on the order of joins, or on where a rule is entered, whether a
-    function is called with an argument that it fails for.
-    """
-    others = [step for step in steps if not isinstance(step, Join | SemiJoin)]
-    called = [step for step in others if asks_user(step, functions)]
-    if not called:
-        return called
-    joined = frozenset().union(*(step_uses(step) for step in steps if step not in others))
-    while feeding := [step for step in others if step_binds(step) & joined]:
-        others = [step for step in others if step not in feeding]
-        joined = joined.union(*(step_uses(step) for step in feeding))
-    return [step for step in called if step in others]
-
-
-def split_calls(steps: Sequence[Step], functions: Functions) -> tuple[list[Step], list[Step]]:
-    """Return the steps that run first, and those that are `called_last`, with all that needs what they bind."""
-    late = called_last(steps, functions)
-    first: list[Step] = []
-    bound: Names = frozenset()
-    for step in steps:
-        if step not in late and step_requires(step, functions) <= bound:
-            first.append(step)
-            bound |= step_binds(step)
-    return first, [step for step in steps if step not in first]
 
 
 def _expressions(step: Join | SemiJoin | AntiJoin | Filter | Extend | Unnest | Lacks) -> tuple[ast.Expr, ...]:

@@ -22,7 +22,7 @@ from whorl.logical.plan import (
     Unnest,
 )
 from whorl.logical.rewrites.order_joins import order_steps
-from whorl.logical.steps import names_of
+from whorl.logical.steps import asks_user, names_of, step_binds, step_requires
 from whorl.model.types import Type, type_of, unify
 from whorl.physical.plan import GroupEntry, PhysicalRule
 from whorl.syntax import ast
@@ -220,7 +220,26 @@ def _enter_head(
             checks.append(_equals(known, _as_kind(arg, types, kind), exact=kind is Type.UNKNOWN))
     ready = [check for check in checks if _names(check) <= bound]
     late = [check for check in checks if check not in ready]
-    return order_steps((*ready, *steps, *late), functions, frozenset(bound), own)
+    ordered = order_steps((*ready, *steps, *late), functions, frozenset(bound), own)
+    return _call_last(ordered, functions, frozenset(bound))
+
+
+def _call_last(steps: tuple[Step, ...], functions: Functions, bound: frozenset[str]) -> tuple[Step, ...]:
+    """Move calls of users' functions, and what needs their results, behind all that must hold for them to be made.
+
+    A column of the head may hold what the body has no rows for, and what a function fails for. Where other steps look
+    something up by a result, or would bind what it binds, the steps stay.
+    """
+    called = [step for step in steps if not isinstance(step, Join) and asks_user(step, functions)]
+    first: list[Step] = []
+    for step in steps:
+        if step not in called and step_requires(step, functions) <= bound:
+            first.append(step)
+            bound |= step_binds(step)
+    last = [step for step in steps if step not in first]
+    results = frozenset().union(*(step_binds(step) for step in last))
+    tied = any(isinstance(step, Join) for step in last) or any(step_binds(step) & results for step in first)
+    return steps if tied else (*first, *last)
 
 
 def _equals(left: ast.Expr, right: ast.Expr, *, exact: bool) -> Filter:

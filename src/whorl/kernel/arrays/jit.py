@@ -157,7 +157,8 @@ def _find_cache(function: Any) -> Any:
     try:
         return _FolderCache(function)
     except RuntimeError as error:  # so Numba says that it found none, or none of the kinds that it was told to look for
-        _tell_unkept(str(error) if config.CACHE_LOCATOR_CLASSES else "no folder for them can be written")  # type: ignore[attr-defined]
+        chosen = getattr(config, "CACHE_LOCATOR_CLASSES", "")
+        _tell_unkept(str(error) if chosen else "no folder for them can be written")
         return NullCache()
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from whorl.analysis.expressions import Functions
 from whorl.analysis.program import variable_names
 from whorl.logical.plan import AntiJoin, Join, LogicalPlan, RulePlan, SemiJoin, Step
-from whorl.logical.steps import called_last, rewrite_rules, step_binds, step_requires, without_projections
+from whorl.logical.steps import rewrite_rules, step_binds, step_requires, without_projections
 from whorl.syntax import ast
 
 
@@ -30,12 +30,11 @@ def order_steps(
     Of joins that are bound alike, those with ``large`` relations come last.
     """
     waiting = list(without_projections(steps))
-    late = called_last(waiting, functions)
     ordered: list[Step] = []
     while waiting:
         ready = [step for step in waiting if step_requires(step, functions) <= bound]
         assert ready, "a rule that was safe before stays safe"
-        chosen = min(ready, key=lambda step: (step in late, _rank(step, bound, large)))
+        chosen = min(ready, key=lambda step: _rank(step, bound, large))
         waiting.remove(chosen)
         ordered.append(chosen)
         bound |= step_binds(chosen)
