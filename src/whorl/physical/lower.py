@@ -82,9 +82,9 @@ class _Lowering:
             self._rounds(stratum)
         elif aggregated and stratum.recursive:
             self._best(stratum, aggregated)
-        elif aggregated:
+        elif aggregated and stratum.rules:
             self._cells(stratum)
-        else:
+        else:  # rows; an aggregate has none if no rule can ever fire
             self._rows(stratum.relations, stratum.rules, stratum)
 
     def _rows(self, relations: tuple[str, ...], rules: tuple[RulePlan, ...], stratum: Fixpoint) -> bool:
