@@ -23,7 +23,7 @@ class Draft:
     facts: tuple[Fact, ...] = ()
     queries: tuple[Query, ...] = ()
     strata: tuple[Stratum, ...] = ()
-    trending: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    trending: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 

@@ -11,7 +11,7 @@ from whorl.analysis.program import parts, variable_names
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Span
 from whorl.diagnostics.wording import shortened
-from whorl.model.builtins import compute_operation
+from whorl.model.builtins import compute_operation, side_left
 from whorl.model.functions import Function
 from whorl.model.types import Type, type_of
 from whorl.model.values import LIST, Term, Value, format_value, list_value, order_key, storable
@@ -34,9 +34,26 @@ def evaluate(expr: ast.Expr, binding: Binding, functions: Functions) -> Value | 
     if args is None:
         return None
     if isinstance(expr, ast.Operation):
-        return compute_operation(expr.operator, args)
-    function = functions.get(expr.name)
-    return Term(expr.name, tuple(args)) if function is None else call(function, args, expr.span)
+        value = compute_operation(expr.operator, args)
+    else:
+        function = functions.get(expr.name)
+        value = Term(expr.name, tuple(args)) if function is None else call(function, args, expr.span)
+    if value is None and expr.watched:
+        _check_range(expr, args)
+    return value
+
+
+def is_watched(expr: ast.Expr) -> bool:
+    """Whether a calculation, or a part of it, may have no value at the ends of its range only."""
+    own = isinstance(expr, ast.Operation | ast.Call) and bool(expr.watched)
+    return own or any(is_watched(part) for part in parts(expr))
+
+
+def _check_range(expr: ast.Call | ast.Operation, args: list[Value]) -> None:
+    """Refuse that a calculation has no value, if what it leaves its range for is watched."""
+    name = expr.operator if isinstance(expr, ast.Operation) else expr.name
+    if side_left(name, args) in expr.watched:
+        raise UserError("E512", expr.span, args=", ".join(format_value(arg) for arg in args))
 
 
 def _evaluate_all(exprs: tuple[ast.Expr, ...], binding: Binding, functions: Functions) -> list[Value] | None:

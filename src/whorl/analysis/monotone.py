@@ -50,9 +50,9 @@ class _NotMonotone(Exception):
 
 def check_monotone(
     members: tuple[str, ...], rules: tuple[Rule, ...], draft: Draft, signs: Signs
-) -> Refusal | list[tuple[Rule, frozenset[str]]]:
-    """Return the trending variables of each rule, or the reason to refuse."""
-    found: list[tuple[Rule, frozenset[str]]] = []
+) -> Refusal | list[tuple[Rule, dict[str, int]]]:
+    """Return the trends of each rule, where there are any, or the reason to refuse."""
+    found: list[tuple[Rule, dict[str, int]]] = []
     for rule in rules:
         inside = [atom for atom, _ in rule.atoms() if atom.relation in members]
         if not inside:
@@ -63,9 +63,9 @@ def check_monotone(
             _check_head(rule, trends, context)
         except _NotMonotone as refused:
             return _refusal(rule, inside, refused, draft)
-        names = frozenset(name for name, trend in trends.items() if trend)
-        if names:
-            found.append((rule, names))
+        moving = {name: trend for name, trend in trends.items() if trend}
+        if moving:
+            found.append((rule, moving))
     return found
 
 

@@ -168,8 +168,9 @@ class Program:
     queries: tuple[Query, ...]
     strata: tuple[Stratum, ...]
     functions: Mapping[str, Function]
-    # Named variables whose value may still improve during the recursion, per rule (by position in `rules`).
-    trending: Mapping[int, frozenset[str]]
+    # Named variables whose value may still improve during the recursion, per rule (by position in `rules`):
+    # 1 if it rises, -1 if it falls.
+    trending: Mapping[int, Mapping[str, int]]
     notes: tuple[str, ...] = ()
 
     def base_relations(self) -> tuple[Relation, ...]:

@@ -6,6 +6,7 @@ needs to be monotone (see `monotone`) or staged; otherwise the program has no me
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from whorl.analysis.draft import Draft, Errors
@@ -45,14 +46,14 @@ def stratify(draft: Draft, errors: Errors) -> Draft:
     }
     signs = infer_signs(draft) if any(relation.aggregates for relation in draft.relations.values()) else {}
     strata: list[Stratum] = []
-    trending: dict[int, frozenset[str]] = {}
+    trending: dict[int, Mapping[str, int]] = {}
     for members in components(graph):
         recursive = len(members) > 1 or members[0] in graph[members[0]]
         rules = tuple(rule for name in members for rule in defining[name])
         stages = None
         if recursive:
             stages, found = _check_recursion(members, rules, graph, draft, signs, errors)
-            trending |= {position[id(rule)]: names for rule, names in found}
+            trending |= {position[id(rule)]: trends for rule, trends in found}
         strata.append(Stratum(members, rules, recursive, stages))
     return replace(draft, strata=tuple(strata), trending=trending)
 
@@ -64,7 +65,7 @@ def _check_recursion(
     draft: Draft,
     signs: Signs,
     errors: Errors,
-) -> tuple[Stages | None, list[tuple[Rule, frozenset[str]]]]:
+) -> tuple[Stages | None, list[tuple[Rule, dict[str, int]]]]:
     inside = set(members)
     negated = [
         (rule, literal)

@@ -230,6 +230,11 @@ CATALOGUE: dict[str, Entry] = {
     "E511": Entry(
         'function "{name}" returned {value}, not {expected:a}', "Called as {name}({args}).", "Return what it declares."
     ),
+    "E512": Entry(
+        "a value that improves in a recursion leaves the range of its type",
+        "Calculated from {args}.",
+        "Check the data for a cycle, bound the recursion, or use smaller inputs.",
+    ),
     # E6: sessions, input and output
     "E601": Entry('the program has no view "{name}"', "", "{hint}"),
     "E602": Entry(

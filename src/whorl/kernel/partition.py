@@ -346,7 +346,10 @@ class Partition:
 
     @property
     def nbytes(self) -> int:
-        """The memory that rows, tables, indexes, labels and frontiers take, and what strategies keep beside them."""
+        """The memory of the arrays: of rows, tables, indexes, labels, frontiers, and what strategies keep beside them.
+
+        Strings, lists and terms are objects of Python's, and are not in it.
+        """
         kept = 0
         for relation in self.state.relations.values():
             kept += relation.nbytes

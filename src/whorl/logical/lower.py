@@ -32,6 +32,7 @@ from whorl.logical.plan import (
     Step,
     Unnest,
 )
+from whorl.logical.watching import watch_rule
 from whorl.syntax import ast
 
 _ONE = ast.Constant(1)
@@ -63,11 +64,13 @@ def lower_rule(rule: Rule, program: Program, position: int) -> RulePlan:
     steps.extend(_counted(rule, program))
     relation = program.relations[rule.head.relation]
     args = tuple(_lower_argument(arg, relation.aggregates.get(column)) for column, arg in enumerate(rule.head.args))
+    trends = program.trending.get(position, {})
     assignment: tuple[str, ...] = ()
     if relation.aggregates:
         names = {variable.name for variable in rule_variables(rule)}
-        assignment = tuple(sorted(names - program.trending.get(position, frozenset())))
-    return RulePlan(rule.head.relation, args, tuple(steps), rule.origin, assignment, rule.span)
+        assignment = tuple(sorted(names - trends.keys()))
+    lowered = RulePlan(rule.head.relation, args, tuple(steps), rule.origin, assignment, rule.span)
+    return watch_rule(lowered, {name: frozenset({trend}) for name, trend in trends.items()}, program.functions)
 
 
 def _counted(rule: Rule, program: Program) -> Iterator[Filter]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from whorl.analysis.expressions import Functions, needs
+from whorl.analysis.expressions import Functions, is_watched, needs
 from whorl.analysis.program import parts, variable_names
 from whorl.logical.plan import (
     AntiJoin,
@@ -47,6 +47,22 @@ def asks_user(step: Step, functions: Functions) -> bool:
             return True
         waiting.extend(parts(expr))
     return False
+
+
+def runs_late(step: Step) -> bool:
+    """Whether a step calculates what is watched: it refuses the epoch only where all else holds."""
+    return not isinstance(step, Project) and any(is_watched(expr) for expr in _expressions(step))
+
+
+def watched_last(steps: Sequence[Step], functions: Functions) -> tuple[list[Step], list[Step]]:
+    """Return the steps of a body that is in order, and those that are watched or need what those bind."""
+    first: list[Step] = []
+    bound: Names = frozenset()
+    for step in steps:
+        if not runs_late(step) and step_requires(step, functions) <= bound:
+            first.append(step)
+            bound |= step_binds(step)
+    return first, [step for step in steps if step not in first]
 
 
 def _expressions(step: Join | SemiJoin | AntiJoin | Filter | Extend | Unnest | Lacks) -> tuple[ast.Expr, ...]:

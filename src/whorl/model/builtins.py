@@ -74,6 +74,23 @@ def compute_operation(operator: str, args: list[Value]) -> Value | None:
     return value if value is not None and storable(value) else None
 
 
+RANGED = frozenset({"floor", "ceil", "round", "sqrt"})  # functions of a number that lack a value at an end of the range
+
+
+def side_left(name: str, args: list[Value]) -> int:
+    """Tell at which end a calculation without a value leaves the range: -1 the lower, 1 the upper, 0 at none."""
+    if not all(_is_number(arg) for arg in args):
+        return 0
+    numbers = [float(arg) for arg in args if _is_number(arg)]
+    if name in RANGED:
+        value: Value | None = numbers[0]
+    elif name in ARITHMETIC:
+        value = -numbers[0] if len(numbers) == 1 else ARITHMETIC[name](*numbers)
+    else:
+        value = None
+    return 0 if not isinstance(value, float) else int(value > 0) - int(value < 0)
+
+
 def _coordinates(point: Value) -> tuple[float, ...] | None:
     if isinstance(point, Term) and all(_is_number(arg) for arg in point.args):
         return tuple(float(arg) for arg in point.args if _is_number(arg))

@@ -86,19 +86,11 @@ class _Stratum:
             self._derive_again()
 
     def _derive_again(self) -> None:
-        """Derive from nothing with the best values known, so that nothing stays that followed from a row that went.
-
-        A row that went may still be the only way to a best value: a better one may lead beyond the largest number.
-        """
+        """Derive from nothing with the best values known, so that nothing stays that followed from a row that went."""
         self._known = self._best_values()
-        before = {relation: self._database[relation] for relation in self._stratum.relations}
-        for relation in before:
+        for relation in self._stratum.relations:
             self._database[relation] = set()
         self._fixpoint(self._stratum.rules, lambda _relation, _row: True)
-        for selection, best, now in zip(self._stratum.selections, self._known, self._best_values(), strict=True):
-            lost = {group: value for group, value in best.items() if now.get(group) != value}
-            rows = before[selection.relation]
-            self._database[selection.relation] |= {row for row in rows if _is_best(row, selection, lost)}
 
     def _run_stages(self) -> None:
         stages = self._stratum.stages
@@ -305,8 +297,7 @@ def _best(selection: Selection, rows: set[Row]) -> dict[Row, Value]:
 
 
 def _is_best(row: Row, selection: Selection, best: Mapping[Row, Value]) -> bool:
-    value = best.get(type(row)(row[i] for i in selection.group))
-    return value is not None and order_key(row[selection.value]) == order_key(value)
+    return order_key(row[selection.value]) == order_key(best[type(row)(row[i] for i in selection.group)])
 
 
 def _adds(function: str, value: Value) -> bool:

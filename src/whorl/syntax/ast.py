@@ -68,20 +68,25 @@ class ListExpr:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function applied to arguments, or a term: analysis tells them apart by name."""
+    """A function applied to arguments, or a term: analysis tells them apart by name.
+
+    To have no value beyond an end of the range that is `watched`, -1 or 1 for the upper one, is an error.
+    """
 
     name: str
     args: tuple[Expr, ...]
     span: Span | None = _span()
+    watched: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Arithmetic: a binary operator, or the unary minus."""
+    """Arithmetic: a binary operator, or the unary minus; `watched` is as in `Call`."""
 
     operator: str
     args: tuple[Expr, ...]
     span: Span | None = _span()
+    watched: frozenset[int] = frozenset()
 
 
 Expr: TypeAlias = Constant | Variable | Anonymous | Rest | ListExpr | Call | Operation

@@ -45,7 +45,7 @@ class _Builder:
 
     def scope(self) -> Scope:
         places = {name: place for place, name in enumerate(self.names)}
-        return Scope(places, self._types, self._state.functions, self._state.dictionary)
+        return Scope(places, self._types, self._state.functions, self._state.dictionary, self._state.faults)
 
     def _needed(self, at: int) -> set[str]:
         later = set(self._used_at_end)

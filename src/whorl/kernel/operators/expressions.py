@@ -7,16 +7,18 @@ A result is a column and the mask of the lines that have a value, None if all ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from whorl.analysis.expressions import Binding, evaluate, is_watched
 from whorl.analysis.expressions import compare as compare_values
-from whorl.analysis.expressions import evaluate
 from whorl.analysis.program import variable_names
+from whorl.diagnostics.errors import UserError
 from whorl.kernel.state.dictionary import Dictionary, as_floats
 from whorl.kernel.state.relation import Ints
 from whorl.model.builtins import compute_operation
@@ -33,6 +35,26 @@ Condition: TypeAlias = Callable[[Ints], Mask]
 _EXACT = 2**53  # integers up to here are exact as floats
 
 
+@dataclass
+class Faults:
+    """Whether an expression that fails makes the epoch fail.
+
+    Who looks for derivations that are lost lets rows from before and after the epoch meet, which never stood together.
+    What fails for them has no value.
+    """
+
+    count: bool = True
+
+    @contextmanager
+    def ignored(self) -> Iterator[None]:
+        """Let expressions that fail have no value."""
+        self.count = False
+        try:
+            yield
+        finally:
+            self.count = True
+
+
 @dataclass(frozen=True)
 class Scope:
     """What expressions of a rule may refer to: where each variable stands in the batch, and its type."""
@@ -41,6 +63,7 @@ class Scope:
     types: Mapping[str, Type]
     functions: Mapping[str, Function]
     dictionary: Dictionary
+    faults: Faults
 
     def type_of(self, expr: ast.Expr) -> Type:
         """Return the type of an expression."""
@@ -56,8 +79,22 @@ def compile_expr(expr: ast.Expr, scope: Scope, kind: Type) -> Column:
         number = scope.dictionary.encode(expr.value, kind)
         return lambda batch: (np.full(len(batch), number, np.int64), None)
     if kind.numeric and _numeric(expr, scope):
-        return _compile_numeric(expr, scope, kind)
+        column = _compile_numeric(expr, scope, kind)
+        return _refusing(column, expr, scope) if is_watched(expr) else column
     return _compile_by_line(expr, scope, kind)
+
+
+def _refusing(column: Column, expr: ast.Expr, scope: Scope) -> Column:
+    """Calculate lines again that have no value, one by one: that refuses those which are watched for it."""
+    names = sorted(variable_names(expr))
+
+    def compute(batch: Ints) -> tuple[Ints, Mask | None]:
+        values, valid = column(batch)
+        if valid is not None:
+            evaluate_lines(expr, names, scope, batch[~valid])
+        return values, valid
+
+    return compute
 
 
 def _numeric(expr: ast.Expr, scope: Scope) -> bool:
@@ -207,10 +244,17 @@ def evaluate_lines(expr: ast.Expr, names: list[str], scope: Scope, batch: Ints) 
     """Return the plain value of an expression for each line, given the names of its variables."""
     columns = [scope.dictionary.decode_column(batch[:, scope.places[n]], scope.types[n]) for n in names]
     if not names:
-        return [evaluate(expr, {}, scope.functions)] * len(batch)
-    return [
-        evaluate(expr, dict(zip(names, values, strict=True)), scope.functions) for values in zip(*columns, strict=True)
-    ]
+        return [_evaluate(expr, {}, scope)] * len(batch)
+    return [_evaluate(expr, dict(zip(names, values, strict=True)), scope) for values in zip(*columns, strict=True)]
+
+
+def _evaluate(expr: ast.Expr, binding: Binding, scope: Scope) -> Value | None:
+    try:
+        return evaluate(expr, binding, scope.functions)
+    except UserError:
+        if scope.faults.count:
+            raise
+        return None
 
 
 def fit(value: Value | None, kind: Type) -> Value | None:
@@ -226,6 +270,20 @@ def fit(value: Value | None, kind: Type) -> Value | None:
 
 def compile_condition(operator: str, left: ast.Expr, right: ast.Expr, scope: Scope) -> Condition:
     """Return a function from batches to the mask of lines for which a comparison holds."""
+    test = _compile_comparison(operator, left, right, scope)
+    sides = [compile_expr(side, scope, scope.type_of(side)) for side in (left, right) if is_watched(side)]
+    if not sides:
+        return test
+
+    def refuse_or_test(batch: Ints) -> Mask:
+        for side in sides:
+            side(batch)
+        return test(batch)
+
+    return refuse_or_test
+
+
+def _compile_comparison(operator: str, left: ast.Expr, right: ast.Expr, scope: Scope) -> Condition:
     kinds = (scope.type_of(left), scope.type_of(right))
     if _numeric(left, scope) and _numeric(right, scope) and Type.UNKNOWN not in kinds:
         return _numeric_condition(operator, left, right, scope, as_float=Type.FLOAT in kinds)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from whorl.kernel.operators.expressions import Faults
 from whorl.kernel.state.dictionary import Dictionary
 from whorl.kernel.state.frontier import Frontier
 from whorl.kernel.state.owner import Owner
@@ -29,6 +30,7 @@ class State:
     owner: Owner | None = None  # which partition this is, if there are several
     now: int | None = None  # event time
     frontiers: dict[str, Frontier] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
 
 
 class Operator(Protocol):

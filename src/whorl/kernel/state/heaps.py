@@ -59,4 +59,5 @@ class Heaps:
     @property
     def nbytes(self) -> int:
         """The memory that heaps take beside the rows."""
-        return int(self._top.nbytes + self._keys.nbytes + self._child.nbytes + self._following.nbytes)
+        own = self._top.nbytes + self._keys.nbytes + self._child.nbytes + self._following.nbytes
+        return int(own + self._order.nbytes)

@@ -111,6 +111,11 @@ class Order:
         self.many = 0  # values that are known
         self.whole = True
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that arrays take; what is sorted are objects of Python's, as the values in the dictionary are."""
+        return int(self.places.nbytes + self._known.nbytes)
+
     def keys(self, values: Ints) -> Ints:
         """Return integers for values: smaller the better, or with smaller `places` if there are more than one."""
         if self._kind in _NUMBERS:

@@ -193,8 +193,7 @@ class Expiry(Rederive):
         if frontier is None or not len(gone):
             super().doubt(entry, gone, doubtful, whom)
             return
-        for chunk in self.joined(entry, gone, self.lost_needs(entry)):
-            self.stratum.state.work.derivations += len(chunk)
+        for chunk in self.lost(entry, gone):
             rows = frontier.rows_of(distinct(frontier.groups(chunk)))
             doubtful[name].append(frontier.relation.mark(rows))
 

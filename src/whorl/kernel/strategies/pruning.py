@@ -2,7 +2,7 @@
 
 In `path(X, Y, P, C) :- road(X, Z, C0), path(Z, Y, P1, C1), C = C0 + C1, P = concat([X], P1)`, with the least C wanted
 for each X and Y, the list P is only made where C is not worse than what is known already. What users' functions
-calculate does not wait: if one fails, that must show whether its line wins or not.
+calculate, or what is watched, does not wait: if it fails, that must show whether its line wins or not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from whorl.kernel.operators.pipeline import Pipeline, State
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.selection import SelectedRows
 from whorl.logical.plan import Contribution, Extend, Join, Step
-from whorl.logical.steps import asks_user, step_binds, step_uses
+from whorl.logical.steps import asks_user, runs_late, step_binds, step_uses
 from whorl.model.types import Type
 from whorl.physical.plan import PhysicalRule
 from whorl.syntax import ast
@@ -75,7 +75,8 @@ def _split(
     late: list[Step] = []
     for step in reversed(steps):
         plain = isinstance(step, Extend) and isinstance(step.pattern, ast.Variable)
-        if plain and not step_binds(step) & needed and not asks_user(step, functions):
+        fails = asks_user(step, functions) or runs_late(step)
+        if plain and not fails and not step_binds(step) & needed:
             late.append(step)
         else:
             early.append(step)

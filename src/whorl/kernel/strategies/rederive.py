@@ -100,11 +100,18 @@ class Rederive(Fixpoint):
             return
         stratum = self.stratum
         name = stratum.rules[entry.rule].relation
-        for chunk in self.joined(entry, gone, self.lost_needs(entry)):
-            stratum.state.work.derivations += len(chunk)
+        for chunk in self.lost(entry, gone):
             concerned = self.concerned(entry.rule, chunk, whom)
             if len(concerned):
                 doubtful[name].append(concerned)
+
+    def lost(self, entry: Entry, gone: Ints) -> Iterator[Ints]:
+        """Yield what was derived with one of the ``gone`` rows, and perhaps what never was."""
+        work = self.stratum.state.work
+        with self.stratum.state.faults.ignored():
+            for chunk in self.joined(entry, gone, self.lost_needs(entry)):
+                work.derivations += len(chunk)
+                yield chunk
 
     def concerned(self, rule: int, chunk: Ints, whom: int | None) -> Ints:
         """Mark and return the rows alive that the loss of derivations concerns."""

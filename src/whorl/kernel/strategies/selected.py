@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.refill import Refill
 from whorl.kernel.strategies.selection import SelectedRows
 from whorl.physical.plan import GroupEntry, PhysicalRule
@@ -52,10 +51,10 @@ class Selected(Refill):
         if self.stratum.exchange is None and self.enterable:
             self._follow_beaten()
         elif any(shown.rounded for shown in self._selected().values()):
-            before = {name: shown.take_rows() for name, shown in self._selected().items()}
             self.stratum.clear()
+            for shown in self._selected().values():
+                shown.clear_rows()
             super().run()
-            self._put_back(before)
 
     def _follow_beaten(self) -> None:
         """Keep what followed from rows that were beaten only if it also follows from those that are best."""
@@ -63,16 +62,8 @@ class Selected(Refill):
         beaten = {name: rows for name, shown in selected.items() if len(rows := shown.take_beaten())}
         if beaten:
             self.doubt_followers(beaten)
-            gone, emptied = {}, {}
-            for name, shown in selected.items():
-                gone[name], emptied[name] = shown.empty_followers()
+            emptied = {name: shown.empty_followers() for name, shown in selected.items()}
             self.fixpoint(lambda: self.fill(emptied), self.inside)
-            self._put_back(gone)
-
-    def _put_back(self, gone: dict[str, Ints]) -> None:
-        """Let rows live that were the only way to a best value: a better one may lead beyond the largest number."""
-        for name, shown in self._selected().items():
-            shown.put_back(gone[name])
 
     def _selected(self) -> dict[str, SelectedRows]:
         shown = {name: rows for name, rows in self.shown.items() if isinstance(rows, SelectedRows)}

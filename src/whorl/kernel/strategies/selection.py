@@ -83,14 +83,6 @@ class _Choice:
         """Return the groups, as rows, in which some of these rows were best."""
         return self._groups.read(self._losing(gone))
 
-    def lacks(self, rows: Ints) -> Mask:
-        """Tell which rows would be best in their groups, which have no row that is."""
-        lacking = self.wants(rows)
-        if lacking.any():
-            there = self._relation.read(self.members(np.unique(self._number(rows[lacking]))))
-            lacking &= ~np.isin(self._number(rows), self._number(there[self.wants(there)]))
-        return lacking
-
     def _losing(self, gone: Ints) -> Ints:
         return np.unique(self._number(gone[self.wants(gone)]))
 
@@ -125,15 +117,10 @@ class SelectedRows:
         """Forget the best values; all rows are dead."""
         for choice in self._choices:
             choice.clear()
-        self._clear_rows()
+        self.clear_rows()
 
-    def take_rows(self) -> Ints:
-        """Return all rows, and keep the best values alone; who asks lets the rows die."""
-        rows = self._relation.read(self._relation.alive())
-        self._clear_rows()
-        return rows
-
-    def _clear_rows(self) -> None:
+    def clear_rows(self) -> None:
+        """Keep the best values alone; all rows are dead."""
         self._doubts.clear()
         self._waiting: list[Ints] = []
         self._beaten: list[Ints] = []
@@ -211,17 +198,10 @@ class SelectedRows:
         gone = self._let_go()
         return [choice.learn_again(gone) for choice in self._choices]
 
-    def empty_followers(self) -> tuple[Ints, list[Ints]]:
-        """Let the rows go that are in doubt, best values being known; return them, and their groups in each choice."""
+    def empty_followers(self) -> list[Ints]:
+        """Let the rows go that are in doubt where all best values are known; return their groups in each choice."""
         gone = self._let_go()
-        return gone, [choice.losing(gone) for choice in self._choices]
-
-    def put_back(self, gone: Ints) -> None:
-        """Let rows live that went, where no other has the best value of their group."""
-        lacking = np.zeros(len(gone), np.bool_)
-        for choice in self._choices:
-            lacking |= choice.lacks(gone)
-        self.size += len(self._relation.add(gone[lacking]))
+        return [choice.losing(gone) for choice in self._choices]
 
     def _let_go(self) -> Ints:
         gone = self._doubts.retire()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from whorl.analysis.expressions import Functions
 from whorl.analysis.program import variable_names
 from whorl.logical.plan import AntiJoin, Join, LogicalPlan, RulePlan, SemiJoin, Step
-from whorl.logical.steps import rewrite_rules, step_binds, step_requires, without_projections
+from whorl.logical.steps import rewrite_rules, runs_late, step_binds, step_requires, without_projections
 from whorl.syntax import ast
 
 
@@ -27,14 +27,14 @@ def order_steps(
 ) -> tuple[Step, ...]:
     """Take the runnable join with most bound arguments each time, other steps as soon as they can run.
 
-    Of joins that are bound alike, those with ``large`` relations come last.
+    Of joins that are bound alike, those with ``large`` relations come last. What is watched waits for all else.
     """
     waiting = list(without_projections(steps))
     ordered: list[Step] = []
     while waiting:
         ready = [step for step in waiting if step_requires(step, functions) <= bound]
         assert ready, "a rule that was safe before stays safe"
-        chosen = min(ready, key=lambda step: _rank(step, bound, large))
+        chosen = min(ready, key=lambda step: (runs_late(step), _rank(step, bound, large)))
         waiting.remove(chosen)
         ordered.append(chosen)
         bound |= step_binds(chosen)

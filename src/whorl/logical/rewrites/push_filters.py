@@ -1,4 +1,4 @@
-"""Test conditions as soon as their variables are bound, and calculate just in time for that."""
+"""Test conditions as soon as their variables are bound, and calculate just in time for that; what is watched last."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from whorl.analysis.expressions import Functions
 from whorl.logical.plan import AntiJoin, Extend, Filter, Lacks, LogicalPlan, RulePlan, SemiJoin, Step
-from whorl.logical.steps import Names, rewrite_rules, step_binds, step_requires, without_projections
+from whorl.logical.steps import Names, rewrite_rules, step_binds, step_requires, watched_last, without_projections
 
 _CONDITIONS = (Filter, Lacks, SemiJoin, AntiJoin, Extend)
 
@@ -18,7 +18,7 @@ def push_filters(plan: LogicalPlan) -> LogicalPlan:
 
 
 def _push(rule: RulePlan, functions: Functions) -> RulePlan:
-    steps = without_projections(rule.steps)
+    steps, late = watched_last(without_projections(rule.steps), functions)
     conditions: list[Step] = [step for step in steps if isinstance(step, _CONDITIONS)]
     bound: Names = frozenset()
     placed: list[Step] = []
@@ -30,7 +30,7 @@ def _push(rule: RulePlan, functions: Functions) -> RulePlan:
         bound |= step_binds(step)
     _place_ready(conditions, placed, bound, functions)
     assert not conditions, "a rule that was safe before stays safe"
-    return replace(rule, steps=tuple(placed))
+    return replace(rule, steps=(*placed, *late))
 
 
 def _place_ready(conditions: list[Step], placed: list[Step], bound: Names, functions: Functions) -> Names:

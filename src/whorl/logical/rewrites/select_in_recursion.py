@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from whorl.analysis.expressions import Functions
 from whorl.analysis.program import parts, variable_names
 from whorl.logical.plan import (
     AntiJoin,
@@ -31,6 +32,7 @@ from whorl.logical.plan import (
     Step,
 )
 from whorl.logical.steps import step_uses
+from whorl.logical.watching import EITHER, Ways, watch_rule
 from whorl.syntax import ast
 
 _TOTAL = frozenset({"concat", "cat"})  # functions that have a value for every argument of their type
@@ -55,7 +57,22 @@ def _rewrite(stratum: Fixpoint, plan: LogicalPlan) -> Fixpoint:
     recursive = [rule for rule in stratum.rules if any(name == relation for name, _ in rule.relations())]
     if not all(_keeps_order(rule, selection) for rule in recursive for selection in selections):
         return stratum
-    return replace(stratum, selections=selections)
+    rules = tuple(
+        _watched(rule, selections, plan.program.functions) if rule in recursive else rule for rule in stratum.rules
+    )
+    return replace(stratum, rules=rules, selections=selections)
+
+
+def _watched(rule: RulePlan, selections: tuple[Selection, ...], functions: Functions) -> RulePlan:
+    """Watch what a recursive rule calculates from columns that may change while the recursion runs."""
+    (atom,) = (s for s in rule.steps if isinstance(s, Join) and s.relation == rule.relation)
+    ways: dict[str, Ways] = {}
+    for selection in selections:
+        for column, arg in enumerate(atom.args):
+            if isinstance(arg, ast.Variable) and column not in selection.group:
+                own = EITHER if column != selection.value else frozenset({-1 if selection.function == "min" else 1})
+                ways[arg.name] = ways.get(arg.name, own) | own
+    return watch_rule(rule, ways, functions)
 
 
 @dataclass(frozen=True, slots=True)
