@@ -8,13 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whorl.diagnostics.errors import UserError
-from whorl.diagnostics.source import Source
-from whorl.hosts.inprocess import InProcess
-from whorl.logical.compile import compile_program
+from tests.side_by_side import check_side_by_side
 from whorl.model.delta import Change, Epoch
-from whorl.oracle.session import Oracle
-from whorl.physical.strategies import STRATEGIES
 
 RULES = {
     "largest": """
@@ -92,27 +87,4 @@ def _epochs(facts: str, kind: str, drawn: Drawn) -> Iterator[Epoch]:
 @settings(max_examples=25)
 @given(drawn=DRAWN)
 def test_views_and_refusals_are_those_of_the_reference(name: str, facts: str, kind: str, drawn: Drawn) -> None:
-    text = FACTS[facts].format(kind=kind) + RULES[name]
-
-    def compiled(types: object) -> object:
-        return compile_program(Source("ranges.dl", text), data_types=types)  # type: ignore[arg-type]
-
-    oracle = Oracle(compiled)  # type: ignore[arg-type]
-    hosts: dict[tuple[str, int], InProcess] = {}
-    for strategy, partitions in [*((name, 1) for name in STRATEGIES), ("auto", 2)]:
-        try:
-            hosts[strategy, partitions] = InProcess(compiled, None, strategy, partitions=partitions)  # type: ignore[arg-type]
-        except UserError as refused:
-            assert refused.code == "E402"
-    for epoch in _epochs(facts, kind, drawn):
-        try:
-            wanted = dict(oracle.commit(epoch).deltas)
-        except UserError as refused:
-            assert refused.code in BEYOND
-            for host, kernel in hosts.items():
-                with pytest.raises(UserError) as also:
-                    kernel.commit(epoch)
-                assert also.value.code in BEYOND, (host, text)
-            continue
-        for host, kernel in hosts.items():
-            assert dict(kernel.commit(epoch).deltas) == wanted, (host, text)
+    check_side_by_side(FACTS[facts].format(kind=kind) + RULES[name], _epochs(facts, kind, drawn), BEYOND)

@@ -39,20 +39,21 @@ _EXACT = 2**53  # integers up to here are exact as floats
 class Faults:
     """Whether an expression that fails makes the epoch fail.
 
-    Who looks for derivations that are lost lets rows from before and after the epoch meet, which never stood together.
-    What fails for them has no value.
+    Who looks for derivations that came or went lets rows from before and after the epoch meet, which never stood
+    together. What fails for them has no value.
     """
 
     count: bool = True
+    passed: bool = False  # whether something failed that did not count
 
     @contextmanager
     def ignored(self) -> Iterator[None]:
         """Let expressions that fail have no value."""
-        self.count = False
+        before, self.count = self.count, False
         try:
             yield
         finally:
-            self.count = True
+            self.count = before
 
 
 @dataclass(frozen=True)
@@ -254,6 +255,7 @@ def _evaluate(expr: ast.Expr, binding: Binding, scope: Scope) -> Value | None:
     except UserError:
         if scope.faults.count:
             raise
+        scope.faults.passed = True
         return None
 
 

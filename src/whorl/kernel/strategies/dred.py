@@ -81,7 +81,6 @@ class Dred(Rederive):
             lost = numbers[(counts == 0) & relation.is_alive(numbers)]
             doubtful[name].append(relation.mark(lost))
             counted[name].append(numbers[counts > 0])
-        self.doubt_inputs(doubtful)
         self._proved_by_count = counted
         self.replace(doubtful)
 

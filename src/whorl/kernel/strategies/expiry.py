@@ -194,6 +194,7 @@ class Expiry(Rederive):
             super().doubt(entry, gone, doubtful, whom)
             return
         for chunk in self.lost(entry, gone):
+            self.stratum.state.work.derivations += len(chunk)
             rows = frontier.rows_of(distinct(frontier.groups(chunk)))
             doubtful[name].append(frontier.relation.mark(rows))
 

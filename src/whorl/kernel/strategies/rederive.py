@@ -70,13 +70,16 @@ class Rederive(Fixpoint):
 
     def follow_changes(self) -> None:
         """Go through the four phases."""
-        doubtful = self.nothing()
-        self.doubt_inputs(doubtful)
-        self.replace(doubtful)
+        self.replace(self.nothing())
 
     def replace(self, doubtful: Rows) -> None:
-        """Let rows fall, bring back what still follows, and derive what is new."""
-        fallen = self.fall(doubtful)
+        """Let rows fall that lost what they follow from, bring back what still follows, and derive what is new.
+
+        Until all have fallen, rows meet that never stood together; faults count in what is derived afterwards.
+        """
+        with self.stratum.state.faults.ignored():
+            self.doubt_inputs(doubtful)
+            fallen = self.fall(doubtful)
         grown = self.bring_back(fallen)
         self.enter_inputs(grown)
         self.grow(grown)
@@ -101,17 +104,14 @@ class Rederive(Fixpoint):
         stratum = self.stratum
         name = stratum.rules[entry.rule].relation
         for chunk in self.lost(entry, gone):
+            stratum.state.work.derivations += len(chunk)
             concerned = self.concerned(entry.rule, chunk, whom)
             if len(concerned):
                 doubtful[name].append(concerned)
 
     def lost(self, entry: Entry, gone: Ints) -> Iterator[Ints]:
         """Yield what was derived with one of the ``gone`` rows, and perhaps what never was."""
-        work = self.stratum.state.work
-        with self.stratum.state.faults.ignored():
-            for chunk in self.joined(entry, gone, self.lost_needs(entry)):
-                work.derivations += len(chunk)
-                yield chunk
+        return self.joined(entry, gone, self.lost_needs(entry))
 
     def concerned(self, rule: int, chunk: Ints, whom: int | None) -> Ints:
         """Mark and return the rows alive that the loss of derivations concerns."""

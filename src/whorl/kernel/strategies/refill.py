@@ -105,11 +105,12 @@ class Refill(Rounds):
             return
         head = self.stratum.rules[entry.rule].relation
         needs = [when] * len(self.stratum.rules[entry.rule].atoms)
-        for chunk in self.entered(entry, rows, needs):
-            fallen = self.shown[head].doubt(chunk)
-            if len(fallen):
-                self.stratum.state.work.doubted += len(fallen)
-                doubted[head] = np.concatenate((doubted[head], fallen)) if head in doubted else fallen
+        with self.stratum.state.faults.ignored():
+            for chunk in self.entered(entry, rows, needs):
+                fallen = self.shown[head].doubt(chunk)
+                if len(fallen):
+                    self.stratum.state.work.doubted += len(fallen)
+                    doubted[head] = np.concatenate((doubted[head], fallen)) if head in doubted else fallen
 
     def _refill(self, emptied: dict[str, list[Ints]]) -> None:
         """Derive what leads to emptied groups, and what new facts lead to."""

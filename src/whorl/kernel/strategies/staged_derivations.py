@@ -38,7 +38,7 @@ from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.derivations import lost_derivations
 from whorl.kernel.strategies.fixpoint import Rows
 from whorl.kernel.strategies.rederive import Mask, Rederive
-from whorl.kernel.strategies.stratum import Entry, Stratum, needs_for
+from whorl.kernel.strategies.stratum import EITHER, Entry, Stratum, needs_for
 
 Place = tuple[int, int]  # a stage, and a layer
 
@@ -88,6 +88,7 @@ class StagedDerivations(Rederive):
         self._kept = KeptDerivations(self._uses)
         self._living: Counter[Place] = Counter()  # rows by cell
         self._rows = 0  # of all cells
+        self._when = NEW  # when the rows were alive that meet those that come
         self._agenda = _Agenda()
         self._here: Place | None = None  # the cell whose turn it is
         self._risen = self.nothing()  # rows that came alive in it
@@ -117,6 +118,7 @@ class StagedDerivations(Rederive):
         self.fresh = False
         self.stratum.clear()
         self._kept.clear()
+        self._when = NEW
         self._living.clear()
         self._rows = 0
         self._agenda, self._here = _Agenda(), None  # an epoch that was refused on the way has left others
@@ -127,11 +129,17 @@ class StagedDerivations(Rederive):
         self._climb()
 
     def follow_changes(self) -> None:
-        """Tell cells what changed, and bring them up to date."""
-        for entry in self.stratum.entries:
-            if not entry.inside:
-                self._tell(entry, *self.stratum.relation(entry.relation).pending())
-        self._climb()
+        """Tell cells what changed, and bring them up to date; start anew if something failed for rows on the way."""
+        self._when = EITHER  # what fell may return in its turn
+        faults = self.stratum.state.faults
+        faults.passed = False
+        with faults.ignored():
+            for entry in self.stratum.entries:
+                if not entry.inside:
+                    self._tell(entry, *self.stratum.relation(entry.relation).pending())
+            self._climb()
+        if faults.passed:
+            self.start()
 
     # What cells hear
 
@@ -139,11 +147,13 @@ class StagedDerivations(Rederive):
         """Tell the cells behind of the rows that are other than before at an atom."""
         gone, come = (vanished, appeared) if entry.positive else (appeared, vanished)
         if len(gone):
-            for lost in lost_derivations(self, self._kept, entry, gone):
-                self.stratum.state.work.derivations += len(lost)
-                self._lose(self.stratum.rules[entry.rule].relation, self._kept.retire(entry.rule, lost))
+            with self.stratum.state.faults.ignored():
+                for lost in lost_derivations(self, self._kept, entry, gone):
+                    self.stratum.state.work.derivations += len(lost)
+                    self._lose(self.stratum.rules[entry.rule].relation, self._kept.retire(entry.rule, lost))
         if len(come):
-            for chunk in self._counted(self.joined(entry, come, self.lost_needs(entry))):
+            needs = [self._when if positive else 0 for _step, positive in self.stratum.rules[entry.rule].atoms]
+            for chunk in self._counted(self.joined(entry, come, needs)):
                 self._gain(entry.rule, chunk)
 
     def _lose(self, name: str, numbers: Ints) -> None:
