@@ -5,13 +5,13 @@ Both answer None where there is no value: see `whorl.model.functions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from whorl.analysis.program import parts, variable_names
 from whorl.diagnostics.errors import UserError
 from whorl.diagnostics.source import Span
 from whorl.diagnostics.wording import shortened
-from whorl.model.builtins import compute_operation, side_left
+from whorl.model.builtins import compute_operation, side_left, side_of_numbers
 from whorl.model.functions import Function
 from whorl.model.types import Type, type_of
 from whorl.model.values import LIST, Term, Value, format_value, list_value, order_key, storable
@@ -45,14 +45,26 @@ def evaluate(expr: ast.Expr, binding: Binding, functions: Functions) -> Value | 
 
 def is_watched(expr: ast.Expr) -> bool:
     """Whether a calculation, or a part of it, may have no value at the ends of its range only."""
-    own = isinstance(expr, ast.Operation | ast.Call) and bool(expr.watched)
+    own = isinstance(expr, ast.Operation | ast.Call) and expr.watched != ()
     return own or any(is_watched(part) for part in parts(expr))
 
 
+def joint_ways(expr: ast.Call | ast.Operation, ways: Sequence[frozenset[int]]) -> frozenset[int]:
+    """Return the directions in which a calculation may change, given those of its arguments."""
+    negative = isinstance(expr, ast.Operation) and expr.operator == "-"
+    last = frozenset(-way for way in ways[-1]) if negative else ways[-1]
+    return last.union(*ways[:-1])
+
+
 def _check_range(expr: ast.Call | ast.Operation, args: list[Value]) -> None:
-    """Refuse that a calculation has no value, if what it leaves its range for is watched."""
+    """Refuse that a calculation has no value, if its arguments went too far where they are watched.
+
+    Whatever sorts before or behind all numbers is too far.
+    """
     name = expr.operator if isinstance(expr, ast.Operation) else expr.name
-    if side_left(name, args) in expr.watched:
+    sides = [(side_of_numbers(arg), ways) for arg, ways in zip(args, expr.watched, strict=True)]
+    strange = [side in ways for side, ways in sides if side]
+    if all(strange) if strange else side_left(name, args) in joint_ways(expr, expr.watched):
         raise UserError("E512", expr.span, args=", ".join(format_value(arg) for arg in args))
 
 

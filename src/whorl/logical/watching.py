@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from whorl.analysis.expressions import Functions
+from whorl.analysis.expressions import Functions, joint_ways
 from whorl.logical.plan import Contribution, Extend, Filter, RulePlan, Step
 from whorl.logical.steps import watched_last
 from whorl.model.builtins import RANGED
@@ -52,7 +52,8 @@ def _watch(expr: ast.Expr, ways: Mapping[str, Ways]) -> ast.Expr:
         return expr
     args = tuple(_watch(arg, ways) for arg in expr.args)
     ranged = isinstance(expr, ast.Operation) or expr.name in RANGED
-    return replace(expr, args=args, watched=_ways(expr, ways) if ranged else SETTLED)
+    watched = tuple(_ways(arg, ways) for arg in args) if ranged else ()
+    return replace(expr, args=args, watched=watched if any(watched) else ())
 
 
 def _ways(expr: ast.Expr, ways: Mapping[str, Ways]) -> Ways:
@@ -61,7 +62,4 @@ def _ways(expr: ast.Expr, ways: Mapping[str, Ways]) -> Ways:
         return ways.get(expr.name, SETTLED)
     if not isinstance(expr, ast.Operation | ast.Call):
         return SETTLED
-    parts = [_ways(arg, ways) for arg in expr.args]
-    if isinstance(expr, ast.Operation) and expr.operator == "-":
-        parts[-1] = frozenset(-way for way in parts[-1])
-    return SETTLED.union(*parts)
+    return joint_ways(expr, [_ways(arg, ways) for arg in expr.args])

@@ -79,8 +79,6 @@ RANGED = frozenset({"floor", "ceil", "round", "sqrt"})  # functions of a number 
 
 def side_left(name: str, args: list[Value]) -> int:
     """Tell at which end a calculation without a value leaves the range: -1 the lower, 1 the upper, 0 at none."""
-    if not all(_is_number(arg) for arg in args):
-        return 0
     numbers = [float(arg) for arg in args if _is_number(arg)]
     if name in RANGED:
         value: Value | None = numbers[0]
@@ -89,6 +87,11 @@ def side_left(name: str, args: list[Value]) -> int:
     else:
         value = None
     return 0 if not isinstance(value, float) else int(value > 0) - int(value < 0)
+
+
+def side_of_numbers(value: Value) -> int:
+    """Tell whether a value sorts before all numbers, -1, or behind them, 1; a number does neither, 0."""
+    return 0 if _is_number(value) else -1 if isinstance(value, bool) else 1
 
 
 def _coordinates(point: Value) -> tuple[float, ...] | None:

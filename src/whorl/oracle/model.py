@@ -16,6 +16,7 @@ from whorl.analysis.expressions import Binding, Functions, equal, evaluate, same
 from whorl.analysis.program import variable_names
 from whorl.diagnostics.errors import UserError
 from whorl.logical.plan import Contribution, Fixpoint, Join, LogicalPlan, Output, RulePlan, Selection
+from whorl.logical.watching import watch_rule
 from whorl.model.limits import Limits
 from whorl.model.types import Type, row_type
 from whorl.model.values import ExactRow, Row, Term, Value, format_row, order_key, row_key, storable
@@ -81,16 +82,25 @@ class _Stratum:
         if self._stratum.stages is not None:
             self._run_stages()
             return
-        self._fixpoint(self._stratum.rules, lambda _relation, _row: True)
         if self._stratum.selections:
-            self._derive_again()
+            self._run_selecting()
+        else:
+            self._fixpoint(self._stratum.rules, lambda _relation, _row: True)
 
-    def _derive_again(self) -> None:
-        """Derive from nothing with the best values known, so that nothing stays that followed from a row that went."""
+    def _run_selecting(self) -> None:
+        """Derive a second time with the best values known, so that nothing stays that followed from a row that went.
+
+        What leaves its range counts when only the best rows are left.
+        """
+        rules = tuple(watch_rule(rule, {}, self._functions) for rule in self._stratum.rules)
+        self._fixpoint(rules, lambda _relation, _row: True)
         self._known = self._best_values()
         for relation in self._stratum.relations:
             self._database[relation] = set()
-        self._fixpoint(self._stratum.rules, lambda _relation, _row: True)
+        self._fixpoint(rules, lambda _relation, _row: True)
+        for rule in self._stratum.rules:
+            for binding in run_rule(rule, self._database, self._functions):
+                self._row(rule, binding)
 
     def _run_stages(self) -> None:
         stages = self._stratum.stages

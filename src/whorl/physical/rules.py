@@ -228,18 +228,20 @@ def _call_last(steps: tuple[Step, ...], functions: Functions, bound: frozenset[s
     """Move calls of users' functions, and what needs their results, behind all that must hold for them to be made.
 
     A column of the head may hold what the body has no rows for, and what a function fails for. Where other steps look
-    something up by a result, or would bind what it binds, the steps stay.
+    something up by a result, or could bind what a call binds, only the atoms that have what it is called with go first.
     """
     called = [step for step in steps if not isinstance(step, Join) and asks_user(step, functions)]
+    results = frozenset().union(*map(step_binds, called))
     first: list[Step] = []
     for step in steps:
-        if step not in called and step_requires(step, functions) <= bound:
+        if step not in called and not step_binds(step) & results and step_requires(step, functions) <= bound:
             first.append(step)
             bound |= step_binds(step)
     last = [step for step in steps if step not in first]
-    results = frozenset().union(*(step_binds(step) for step in last))
-    tied = any(isinstance(step, Join) for step in last) or any(step_binds(step) & results for step in first)
-    return steps if tied else (*first, *last)
+    if any(isinstance(step, Join) or (step not in called and step_binds(step) & results) for step in last):
+        asked = frozenset().union(*(step_requires(step, functions) for step in called))
+        first = [step for step in first if isinstance(step, Join) and step_binds(step) & asked]
+    return (*first, *(step for step in steps if step not in first))
 
 
 def _equals(left: ast.Expr, right: ast.Expr, *, exact: bool) -> Filter:

@@ -70,13 +70,14 @@ class ListExpr:
 class Call:
     """A function applied to arguments, or a term: analysis tells them apart by name.
 
-    To have no value beyond an end of the range that is `watched`, -1 or 1 for the upper one, is an error.
+    It is an error if it has no value because arguments went too far in the directions in which they are `watched`: for
+    each argument -1 for down, 1 for up.
     """
 
     name: str
     args: tuple[Expr, ...]
     span: Span | None = _span()
-    watched: frozenset[int] = frozenset()
+    watched: tuple[frozenset[int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class Operation:
     operator: str
     args: tuple[Expr, ...]
     span: Span | None = _span()
-    watched: frozenset[int] = frozenset()
+    watched: tuple[frozenset[int], ...] = ()
 
 
 Expr: TypeAlias = Constant | Variable | Anonymous | Rest | ListExpr | Call | Operation

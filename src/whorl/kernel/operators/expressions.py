@@ -33,6 +33,8 @@ Column: TypeAlias = Callable[[Ints], tuple[Ints, Mask | None]]
 Condition: TypeAlias = Callable[[Ints], Mask]
 
 _EXACT = 2**53  # integers up to here are exact as floats
+OUT_OF_RANGE = frozenset({"E512"})
+FAULTS = OUT_OF_RANGE | {"E510", "E511"}  # what an expression fails with
 
 
 @dataclass
@@ -43,17 +45,17 @@ class Faults:
     together. What fails for them has no value.
     """
 
-    count: bool = True
+    ignoring: frozenset[str] = frozenset()  # codes of errors
     passed: bool = False  # whether something failed that did not count
 
     @contextmanager
-    def ignored(self) -> Iterator[None]:
+    def ignored(self, codes: frozenset[str] = FAULTS) -> Iterator[None]:
         """Let expressions that fail have no value."""
-        before, self.count = self.count, False
+        before, self.ignoring = self.ignoring, self.ignoring | codes
         try:
             yield
         finally:
-            self.count = before
+            self.ignoring = before
 
 
 @dataclass(frozen=True)
@@ -252,8 +254,8 @@ def evaluate_lines(expr: ast.Expr, names: list[str], scope: Scope, batch: Ints) 
 def _evaluate(expr: ast.Expr, binding: Binding, scope: Scope) -> Value | None:
     try:
         return evaluate(expr, binding, scope.functions)
-    except UserError:
-        if scope.faults.count:
+    except UserError as error:
+        if error.code not in scope.faults.ignoring:
             raise
         scope.faults.passed = True
         return None

@@ -2,7 +2,8 @@
 
 In `path(X, Y, P, C) :- road(X, Z, C0), path(Z, Y, P1, C1), C = C0 + C1, P = concat([X], P1)`, with the least C wanted
 for each X and Y, the list P is only made where C is not worse than what is known already. What users' functions
-calculate, or what is watched, does not wait: if it fails, that must show whether its line wins or not.
+calculate, or what is watched, does not wait, in the head neither: if it fails, that must show whether its line wins or
+not.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from whorl.logical.plan import Contribution, Extend, Join, Step
 from whorl.logical.steps import asks_user, runs_late, step_binds, step_uses
 from whorl.model.types import Type
 from whorl.physical.plan import PhysicalRule
+from whorl.physical.rules import expr_type
 from whorl.syntax import ast
 
 
@@ -44,6 +46,7 @@ def compile_pruned(
 ) -> Pipeline | Pruned:
     """Compile the entry of a rule at an atom; in one part if nothing can wait."""
     entered = rule.atoms[atom][0]
+    rule = _with_faults_early(rule, atom, rows, state.functions)
     args = [arg.value if isinstance(arg, Contribution) else arg for arg in rule.args]
     looked_at = [args[column] for column in rows.columns]
     early, late = _split(rule.at_atom[atom], looked_at, state.functions)
@@ -64,6 +67,21 @@ def compile_pruned(
         compile_at_atom(rest, 0, state, kinds, trace=False),
         rows,
     )
+
+
+def _with_faults_early(rule: PhysicalRule, atom: int, rows: SelectedRows, functions: Functions) -> PhysicalRule:
+    """Calculate in the body what may fail in the head, so that it does not wait either."""
+    args, steps, types = list(rule.args), list(rule.at_atom[atom]), dict(rule.types)
+    for column, arg in enumerate(args):
+        if column in rows.columns or isinstance(arg, Contribution | ast.Variable):
+            continue
+        calculation = Extend(ast.Variable(f"{column}$column"), arg)
+        if asks_user(calculation, functions) or runs_late(calculation):
+            args[column] = calculation.pattern
+            types[f"{column}$column"] = expr_type(arg, rule.types, functions)
+            steps.append(calculation)
+    entries = tuple(tuple(steps) if at == atom else own for at, own in enumerate(rule.at_atom))
+    return replace(rule, rule=replace(rule.rule, args=tuple(args)), at_atom=entries, types=types)
 
 
 def _split(

@@ -4,6 +4,9 @@ Rows that were beaten leave no trace, so nobody knows which of them would come b
 whatever comes back was derived from rows that are alive: the group is filled from those. What followed from a value
 that is beaten is beaten in turn. Where it may not be, since sums of Floats are rounded, it is in doubt as well.
 
+A calculation that leaves its range on the way may do so for a row that is beaten later, which does not matter. So where
+one did, the rules are gone through once more when all is derived.
+
 Cost: as in `refill`. Where much changes, most groups are in doubt or improve again and again, and to start from nothing
 costs less: all derivations of the stratum. So it is, too, where partitions exchange rows; they derive rows twice where
 sums are rounded, the second time with the best values known.
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from whorl.kernel.operators.expressions import OUT_OF_RANGE
 from whorl.kernel.strategies.refill import Refill
 from whorl.kernel.strategies.selection import SelectedRows
 from whorl.physical.plan import GroupEntry, PhysicalRule
@@ -37,6 +41,17 @@ class Selected(Refill):
         """Whether much changed of something that a rule reads."""
         relations = [self.stratum.relation(entry.relation) for entry in self.outside]
         return any(sum(map(len, relation.pending())) > _MUCH * relation.count for relation in relations)
+
+    def step(self) -> None:
+        """Follow the changes, or derive everything; what leaves its range counts for the best rows only."""
+        faults = self.stratum.state.faults
+        faults.passed = False
+        with faults.ignored(OUT_OF_RANGE):
+            super().step()
+        if faults.passed:
+            for rule in range(len(self.stratum.rules)):
+                for _chunk in self.derivations(rule):
+                    pass
 
     def follow_changes(self) -> bool:
         """Bring the stratum up to date; tell whether that went well."""

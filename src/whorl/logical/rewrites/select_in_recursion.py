@@ -5,14 +5,14 @@ several such choices), rows that are best in no choice are dropped while the rec
 cyclic graphs.
 
 It is right when a worse row can only lead to worse rows: in every recursive rule there is one recursive atom; the
-group of the head depends on that atom's group only; the value of the head grows strictly with the atom's value; and
-no condition looks at the atom's other columns. Then whatever follows from a dropped row is beaten by what follows
-from the row that beat it. Sums of Floats are rounded and may come out the same; then it counts as beaten.
+group of the head depends on that atom's group only; the value of the head grows strictly with the atom's value; no
+condition looks at the atom's other columns; and what is made from them has a value whatever they hold. Then whatever
+follows from a dropped row is beaten by what follows from the row that beat it. Sums of Floats are rounded and may come
+out the same; then it counts as beaten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from whorl.analysis.expressions import Functions
@@ -33,9 +33,10 @@ from whorl.logical.plan import (
 )
 from whorl.logical.steps import step_uses
 from whorl.logical.watching import EITHER, Ways, watch_rule
+from whorl.model.types import NUMERIC, Type
 from whorl.syntax import ast
 
-_TOTAL = frozenset({"concat", "cat"})  # functions that have a value for every argument of their type
+_TOTAL = frozenset({"concat", "cat"})  # functions that have a value for all arguments of the type of their result
 
 
 def select_in_recursion(plan: LogicalPlan) -> LogicalPlan:
@@ -55,7 +56,7 @@ def _rewrite(stratum: Fixpoint, plan: LogicalPlan) -> Fixpoint:
         return stratum
     selections = tuple(dict.fromkeys(chooser.selection for chooser in choosers.values()))
     recursive = [rule for rule in stratum.rules if any(name == relation for name, _ in rule.relations())]
-    if not all(_keeps_order(rule, selection) for rule in recursive for selection in selections):
+    if not all(_keeps_order(rule, selection, plan) for rule in recursive for selection in selections):
         return stratum
     rules = tuple(
         _watched(rule, selections, plan.program.functions) if rule in recursive else rule for rule in stratum.rules
@@ -152,7 +153,7 @@ def _same_row(step: Join | SemiJoin, other: Join | SemiJoin, choosers: dict[str,
     return all(isinstance(arg, ast.Variable) and arg == step.args[column] for arg, column in pairs)
 
 
-def _keeps_order(rule: RulePlan, selection: Selection) -> bool:
+def _keeps_order(rule: RulePlan, selection: Selection, plan: LogicalPlan) -> bool:
     """Whether a worse row, put into the recursive atom of a rule, gives a worse row of the head."""
     atoms = [s for s in rule.steps if isinstance(s, Join | SemiJoin | AntiJoin) and s.relation == selection.relation]
     if len(atoms) != 1 or not isinstance(atoms[0], Join):
@@ -161,66 +162,90 @@ def _keeps_order(rule: RulePlan, selection: Selection) -> bool:
     value = None if names is None else names[selection.value]
     if names is None or value is None:
         return False
+    columns = plan.relations[selection.relation].columns
     group = {names[column] for column in selection.group}
-    free = {name for name in names if name is not None and name not in group and name != value}
-    rising = {value}
+    kinds = {name: columns[at].type for at, name in enumerate(names) if name is not None and name not in group}
+    body = _Body(kinds, {value}, plan.program.functions)
     for step in rule.steps:
-        if step is not atoms[0] and not _harmless(step, free, rising, selection):
+        if step is not atoms[0] and not _harmless(step, body, selection):
             return False
     head = [arg for arg in rule.args if not isinstance(arg, Contribution)]
-    plain = all(not variable_names(head[column]) & (free | rising) for column in selection.group)
-    return plain and _rises(head[selection.value], free, rising)
+    plain = all(not body.moves(head[column]) for column in selection.group)
+    moving = [arg for at, arg in enumerate(head) if at != selection.value and body.moves(arg)]
+    return plain and body.rises(head[selection.value]) and all(body.kind(arg) for arg in moving)
 
 
-def _harmless(step: Step, free: set[str], rising: set[str], selection: Selection) -> bool:
-    """Check one step, and follow what it calculates: `free` may be anything, `rising` grows strictly with the value."""
-    used = step_uses(step)
-    if not used & (free | rising):
+def _harmless(step: Step, body: _Body, selection: Selection) -> bool:
+    """Check one step, and follow what it calculates."""
+    if not step_uses(step) & body.kinds.keys():
         return True
     if isinstance(step, Extend) and isinstance(step.pattern, ast.Variable):
-        if _rises(step.value, free, rising):
-            rising.add(step.pattern.name)
-            return True
-        if _total(step.value):
-            free.add(step.pattern.name)
-            return True
-        return False
-    return isinstance(step, Filter) and _bounds(step, free, rising, selection)
+        kind = body.kind(step.value)
+        if body.rises(step.value):
+            body.rising.add(step.pattern.name)
+            kind = kind or Type.UNKNOWN
+        if kind is not None:
+            body.kinds[step.pattern.name] = kind
+        return kind is not None
+    return isinstance(step, Filter) and _bounds(step, body, selection)
 
 
-def _rises(expr: ast.Expr, free: set[str], rising: set[str]) -> bool:
-    """Whether an expression grows strictly with the value, whatever the other columns hold."""
-    if isinstance(expr, ast.Variable):
-        return expr.name in rising
-    if not isinstance(expr, ast.Operation) or len(expr.args) != 2:
-        return False
-    settled = [not variable_names(arg) & (free | rising) for arg in expr.args]
-    left, right = expr.args
-    if expr.operator == "+":
-        return (_rises(left, free, rising) and settled[1]) or (settled[0] and _rises(right, free, rising))
-    return expr.operator == "-" and _rises(left, free, rising) and settled[1]
+@dataclass
+class _Body:
+    """What is known of the variables of a rule that differ between the rows of a group.
+
+    `kinds` are their types; those in `rising` grow strictly with the value that is selected by, the others may be
+    anything.
+    """
+
+    kinds: dict[str, Type]
+    rising: set[str]
+    functions: Functions
+
+    def moves(self, expr: ast.Expr) -> bool:
+        """Whether the rows of a group may differ in an expression."""
+        return not variable_names(expr).isdisjoint(self.kinds)
+
+    def rises(self, expr: ast.Expr) -> bool:
+        """Whether an expression grows strictly with the value, whatever the other columns hold."""
+        if isinstance(expr, ast.Variable):
+            return expr.name in self.rising
+        if not isinstance(expr, ast.Operation) or len(expr.args) != 2:
+            return False
+        left, right = expr.args
+        if expr.operator == "+":
+            return (self.rises(left) and not self.moves(right)) or (not self.moves(left) and self.rises(right))
+        return expr.operator == "-" and self.rises(left) and not self.moves(right)
+
+    def kind(self, expr: ast.Expr) -> Type | None:
+        """Return the type of an expression that has a value in every row of a group if it has one in any, else None.
+
+        So to calculate it tests nothing. That numbers stay in their range, and are numbers, is watched.
+        """
+        if not self.moves(expr):
+            return Type.ANY
+        if isinstance(expr, ast.Variable):
+            return self.kinds[expr.name]
+        within = [self.kind(part) for part in parts(expr)]
+        if isinstance(expr, ast.ListExpr):
+            ends = [self.kind(end) for end in (expr.prefix, expr.tail) if end is not None]
+            return Type.LIST if None not in within and all(_is(end, Type.LIST) for end in ends) else None
+        if isinstance(expr, ast.Operation):
+            numbers = all(_is(arg, *NUMERIC, Type.UNKNOWN) for arg in within)
+            return Type.FLOAT if numbers and expr.operator in ("+", "-") else None
+        assert isinstance(expr, ast.Call), "constants and underscores do not move"
+        function = self.functions.get(expr.name)
+        if function is None:
+            return None if None in within else Type.TERM
+        total = expr.name in _TOTAL and not function.user
+        return function.result if total and all(_is(arg, function.result) for arg in within) else None
 
 
-def _total(expr: ast.Expr) -> bool:
-    """Whether an expression has a value under every assignment, so that calculating it tests nothing."""
-    return all(_total_part(part) for part in _walk(expr))
+def _is(kind: Type | None, *wanted: Type) -> bool:
+    return kind is Type.ANY or kind in wanted
 
 
-def _total_part(expr: ast.Expr) -> bool:
-    if isinstance(expr, ast.Operation):
-        return expr.operator in ("+", "-")
-    if isinstance(expr, ast.Call):
-        return expr.name in _TOTAL
-    return True
-
-
-def _walk(expr: ast.Expr) -> Iterator[ast.Expr]:
-    yield expr
-    for part in parts(expr):
-        yield from _walk(part)
-
-
-def _bounds(step: Filter, free: set[str], rising: set[str], selection: Selection) -> bool:
+def _bounds(step: Filter, body: _Body, selection: Selection) -> bool:
     """Whether a condition holds for every better value if it holds for a worse one."""
     sides = [(step.left, step.right), (step.right, step.left)]
     smaller_first = step.operator in ("<", "<=")
@@ -228,4 +253,4 @@ def _bounds(step: Filter, free: set[str], rising: set[str], selection: Selection
         return False
     small, large = sides[0] if smaller_first else sides[1]
     own, other = (small, large) if selection.function == "min" else (large, small)
-    return _rises(own, free, rising) and not variable_names(other) & (free | rising)
+    return body.rises(own) and not body.moves(other)
