@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, overload
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints, overload
 
 from whorl.model.types import Type, widen
 from whorl.model.values import Term, Value
@@ -114,14 +115,30 @@ def describe(target: Callable[..., Any], name: str | None = None) -> Function:
     """Read the types of a Python function from its annotations."""
     signature = inspect.signature(target)
     label = name or target.__name__
-    parameters = tuple(_read_type(label, p.annotation) for p in signature.parameters.values())
-    result = _read_type(label, signature.return_annotation)
+    hints = _read_hints(target)
+    parameters = tuple(_read_type(label, hints.get(p.name, p.annotation)) for p in signature.parameters.values())
+    result = _read_type(label, _without_none(hints.get("return", signature.return_annotation)))
     return Function(label, parameters, result, target, user=True)
+
+
+def _read_hints(target: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(target)
+    except (NameError, TypeError):  # a name that only a type checker imports: annotations are read as they are written
+        return {}
+
+
+def _without_none(annotation: object) -> object:
+    """Return what a result is if there is one: no value is one that every function may return."""
+    if get_origin(annotation) not in (Union, UnionType):
+        return annotation
+    some = [part for part in get_args(annotation) if part is not NoneType]
+    return some[0] if len(some) == 1 else annotation
 
 
 def _read_type(label: str, annotation: object) -> Type:
     text = annotation if isinstance(annotation, str) else None
-    found = _NAMED_TYPES.get(text) if text is not None else _PYTHON_TYPES.get(annotation)
+    found = _NAMED_TYPES.get(text) if text is not None else _PYTHON_TYPES.get(get_origin(annotation) or annotation)
     if found is None:
         shown = text or (annotation.__name__ if isinstance(annotation, type) else repr(annotation))
         problem = "an annotation is missing" if annotation is inspect.Parameter.empty else f"{shown} is no column type"
