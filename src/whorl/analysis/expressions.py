@@ -51,9 +51,8 @@ def is_watched(expr: ast.Expr) -> bool:
 
 def joint_ways(expr: ast.Call | ast.Operation, ways: Sequence[frozenset[int]]) -> frozenset[int]:
     """Return the directions in which a calculation may change, given those of its arguments."""
-    negative = isinstance(expr, ast.Operation) and expr.operator == "-"
-    last = frozenset(-way for way in ways[-1]) if negative else ways[-1]
-    return last.union(*ways[:-1])
+    turned = len(ways) - 1 if isinstance(expr, ast.Operation) and expr.operator == "-" else None
+    return frozenset(-way if at == turned else way for at, own in enumerate(ways) for way in own)
 
 
 def _check_range(expr: ast.Call | ast.Operation, args: list[Value]) -> None:
