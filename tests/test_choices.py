@@ -18,7 +18,7 @@ from whorl.oracle.session import Oracle
 PROGRAM = """
 RELATION road(X: Integer, Y: Integer, C: Integer, D: {kind}).
 path(X, Y, D, C) :- road(X, Y, C, {first}).
-path(X, Z, {column}, C) :- path(X, Y, D, A), road(Y, Z, B, {second}), {condition}C = A + B.
+path(X, Z, {column}, C) :- {body}C = A + B.
 best(X, Y, {function}<C>) :- path(X, Y, _, C).
 last(X, Y, D) :- path(X, Y, D, C), best(X, Y, C).
 query best(X, Y, C).
@@ -38,6 +38,7 @@ LEFT = {
         ("halved(D)", ""),
         ("E", "D > 0, "),
         ("E", "D = E, "),
+        ("E", "E = D, "),
         ("F", "member(F, [D, E]), "),
     ],
     "List": [
@@ -73,18 +74,21 @@ def _halved(number: object) -> int | None:
     return number // 2 if isinstance(number, int) and number % 2 == 0 else None
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("function", ["min", "max"])
 @pytest.mark.parametrize(("kind", "column", "condition", "chosen"), CASES)
 @settings(max_examples=20)
 @given(drawn=st.lists(ROAD, max_size=12))
 def test_choices_change_no_answer(
-    kind: str, column: str, condition: str, function: str, drawn: Drawn, *, chosen: bool, packed: bool
+    kind: str, column: str, condition: str, function: str, drawn: Drawn, *, chosen: bool, packed: bool, ahead: bool
 ) -> None:
-    """Whether what stands beside is a column of its type, or comes out of a list, where nobody knows its type."""
+    """Whether what stands beside is a column, or comes out of a list, of any type; wherever its conditions stand."""
     first, second = ("[D]", "[E]") if packed else ("D", "E")
-    kinds = {"kind": "List" if packed else kind, "first": first, "second": second}
-    text = PROGRAM.format(column=column, condition=condition, function=function, **kinds)
+    kinds = {"kind": "List" if packed else kind, "first": first}
+    path, road = "path(X, Y, D, A)", f"road(Y, Z, B, {second})"
+    body = f"{road}, {condition}{path}, " if ahead else f"{path}, {road}, {condition}"
+    text = PROGRAM.format(column=column, body=body, function=function, **kinds)
     values = [list_value((value,)) for value in VALUES["any"]] if packed else VALUES[kind]
     epoch = Epoch(1, tuple(Change("road", (*road, cost, values[beside]), 1) for road, cost, beside in drawn))
 

@@ -134,8 +134,13 @@ def test_annotations_that_are_no_columns() -> None:
     def unknown(x: Missing) -> int:  # type: ignore[name-defined]  # noqa: F821
         return int(x)
 
+    def broken(x: "List[int") -> int:  # type: ignore[valid-type]  # noqa: F722
+        return int(x)
+
     with pytest.raises(FunctionTypeError, match=r"function wrong: int \| str is no column type"):
         describe(wrong)
+    with pytest.raises(FunctionTypeError, match=r"List\[int.* is no column type"):
+        describe(broken)
     with pytest.raises(FunctionTypeError, match="function unknown: Missing is no column type"):
         describe(unknown)
 

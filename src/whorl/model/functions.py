@@ -7,7 +7,7 @@ of the rule's variables simply does not exist; so the order in which a body is e
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints, overload
@@ -124,7 +124,7 @@ def describe(target: Callable[..., Any], name: str | None = None) -> Function:
 def _read_hints(target: Callable[..., Any]) -> dict[str, Any]:
     try:
         return get_type_hints(target)
-    except (NameError, TypeError):  # a name that only a type checker imports: annotations are read as they are written
+    except Exception:  # annotations are any code; one that cannot run here is read as it is written
         return {}
 
 
@@ -138,7 +138,10 @@ def _without_none(annotation: object) -> object:
 
 def _read_type(label: str, annotation: object) -> Type:
     text = annotation if isinstance(annotation, str) else None
-    found = _NAMED_TYPES.get(text) if text is not None else _PYTHON_TYPES.get(get_origin(annotation) or annotation)
+    plain = get_origin(annotation) or annotation
+    found = _NAMED_TYPES.get(text or "")
+    if text is None and isinstance(plain, Hashable):
+        found = _PYTHON_TYPES.get(plain)
     if found is None:
         shown = text or (annotation.__name__ if isinstance(annotation, type) else repr(annotation))
         problem = "an annotation is missing" if annotation is inspect.Parameter.empty else f"{shown} is no column type"

@@ -180,6 +180,8 @@ def _harmless(step: Step, body: _Body, selection: Selection) -> bool:
     if not step_uses(step) & body.kinds.keys():
         return True
     if isinstance(step, Extend) and isinstance(step.pattern, ast.Variable):
+        if step.pattern.name in body.kinds:
+            return False  # it binds what the atom, or another calculation, has as well: that is a test
         kind = body.kind(step.value)
         if body.rises(step.value):
             body.rising.add(step.pattern.name)
