@@ -84,6 +84,12 @@ def test_golden_cases_with_exchange(case: GoldenCase, placement: str) -> None:
     case.check(lambda compile_plan, limits: InProcess(compile_plan, limits, "auto", 3, placement))
 
 
+@pytest.mark.parametrize("ship", ["lazy", "eager"])
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
+def test_golden_cases_with_labels_that_cross(case: GoldenCase, ship: str) -> None:
+    case.check(lambda plan, limits: InProcess(plan, limits, "absorption", 2, "auto", ship), may_not_serve=True)
+
+
 def _check(case: Case, strategy: str, partitions: int, placement: str, ship: str) -> None:
     program, epochs = case
     try:

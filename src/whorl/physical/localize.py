@@ -68,6 +68,8 @@ class _Localizing:
     strata: list[PhysicalStratum] = field(default_factory=list)
     places: dict[str, Placed] = field(default_factory=dict)
     _fed: set[str] = field(default_factory=set)
+    # Relations of which copies inside the recursion also hold rows that were beaten: labels tell what more is known.
+    _candidates: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.relations = dict(self.plan.relations)
@@ -88,6 +90,8 @@ class _Localizing:
         if stratum.recursive:
             inner = [each for each in channels.values() if each.source in own]
             self._add(stratum, own, rules, [each for each in channels.values() if each not in inner], inner)
+            if stratum.best and stratum.strategy == "absorption":
+                self._candidates |= set(stratum.relations)
             return
         sending = [(rule, owned) for rule, owned in rules if rule.relation in exports]
         late = [each for each in channels.values() if each.source in exports]
@@ -207,7 +211,7 @@ class _Localizing:
         return self._copy(step.relation, places[0] if places else None, channels)
 
     def _copy(self, name: str, column: int | None, channels: dict[str, Channel]) -> str:
-        copy = f"{name}^{'all' if column is None else column + 1}"
+        copy = f"{name}^{'all' if column is None else column + 1}" + "^kept" * (name in self._candidates)
         columns = tuple(replace(each, key=False) for each in self.relations[name].columns)
         self.relations[copy] = Relation(copy, "derived", columns)
         channels[copy] = Channel(name, copy, column)
