@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,6 @@ import whorl
 from tests.golden_cases import Case, cases
 from whorl.cli.files import read_source
 from whorl.diagnostics.errors import ProgramErrors, UserError
-from whorl.model.functions import FunctionTypeError, describe
 from whorl.model.limits import Limits
 from whorl.model.values import NIL, list_value
 from whorl.oracle.session import Oracle
@@ -96,53 +95,6 @@ def test_a_wrong_program_names_its_place() -> None:
     with pytest.raises(ProgramErrors) as raised:
         whorl.open("a(X, Y) :- n(X).")
     assert "E310" in str(raised.value)
-
-
-def test_functions(tmp_path: Path) -> None:
-    @whorl.function
-    def half(x: int) -> float:
-        return x / 2
-
-    def twice(x: int) -> int:
-        return 2 * x
-
-    file = tmp_path / "functions.py"
-    file.write_text("import whorl\n@whorl.function\ndef half(x: int) -> float:\n    return x / 2\n", encoding="utf-8")
-    for functions in ([half], [twice, half], str(file), file):
-        session = whorl.open("out(half(X)) :- item(X).", functions=functions)
-        session.insert("item", [(3,)])
-        assert session.commit()["out"].inserted == ((1.5,),)
-
-
-def test_annotations_of_functions() -> None:
-    def share(parts: list[int], whole: int) -> float | None:
-        return sum(parts) / whole if whole else None
-
-    def first(parts: list[str]) -> Optional[str]:  # noqa: UP045 - this is the older way to write it
-        return parts[0] if parts else None
-
-    session = whorl.open("out(share(P, W)) :- item(P, W).", functions=[share])
-    session.insert("item", [([1, 2], 4), ([1], 0)])
-    assert session.commit()["out"].inserted == ((0.75,),)
-    assert describe(first).signature == "first(List)"
-
-
-def test_annotations_that_are_no_columns() -> None:
-    def wrong(x: int) -> int | str:
-        return x
-
-    def unknown(x: Missing) -> int:  # type: ignore[name-defined]  # noqa: F821
-        return int(x)
-
-    def broken(x: "List[int") -> int:  # type: ignore[valid-type]  # noqa: F722
-        return int(x)
-
-    with pytest.raises(FunctionTypeError, match=r"function wrong: int \| str is no column type"):
-        describe(wrong)
-    with pytest.raises(FunctionTypeError, match=r"List\[int.* is no column type"):
-        describe(broken)
-    with pytest.raises(FunctionTypeError, match="function unknown: Missing is no column type"):
-        describe(unknown)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "recompute", "dred", "support", "reference"])
