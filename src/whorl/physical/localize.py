@@ -211,7 +211,7 @@ class _Localizing:
         return self._copy(step.relation, places[0] if places else None, channels)
 
     def _copy(self, name: str, column: int | None, channels: dict[str, Channel]) -> str:
-        copy = f"{name}^{'all' if column is None else column + 1}" + "^kept" * (name in self._candidates)
+        copy = f"{name}^{'all' if column is None else column + 1}{'^kept' if name in self._candidates else ''}"
         columns = tuple(replace(each, key=False) for each in self.relations[name].columns)
         self.relations[copy] = Relation(copy, "derived", columns)
         channels[copy] = Channel(name, copy, column)

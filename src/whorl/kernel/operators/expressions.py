@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -38,6 +38,13 @@ FAULTS = OUT_OF_RANGE | {"E510", "E511"}  # what an expression fails with
 
 
 @dataclass
+class Passed:
+    """Whether something failed that did not count."""
+
+    any: bool = False
+
+
+@dataclass
 class Faults:
     """Whether an expression that fails makes the epoch fail.
 
@@ -46,16 +53,17 @@ class Faults:
     """
 
     ignoring: frozenset[str] = frozenset()  # codes of errors
-    passed: bool = False  # whether something failed that did not count
+    passed: Passed = field(default_factory=Passed)
 
     @contextmanager
-    def ignored(self, codes: frozenset[str] = FAULTS) -> Iterator[None]:
-        """Let expressions that fail have no value."""
-        before, self.ignoring = self.ignoring, self.ignoring | codes
+    def ignored(self, codes: frozenset[str] = FAULTS) -> Iterator[Passed]:
+        """Let expressions that fail have no value; tell whether any did, but for what is ignored further inside."""
+        before = self.ignoring, self.passed
+        self.ignoring, self.passed = self.ignoring | codes, Passed()
         try:
-            yield
+            yield self.passed
         finally:
-            self.ignoring = before
+            self.ignoring, self.passed = before
 
 
 @dataclass(frozen=True)
@@ -257,7 +265,7 @@ def _evaluate(expr: ast.Expr, binding: Binding, scope: Scope) -> Value | None:
     except UserError as error:
         if error.code not in scope.faults.ignoring:
             raise
-        scope.faults.passed = True
+        scope.faults.passed.any = True
         return None
 
 

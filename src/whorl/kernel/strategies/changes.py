@@ -15,9 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from whorl.kernel.arrays.rowset import NEW, OLD
-from whorl.kernel.operators.expressions import Faults
 from whorl.kernel.operators.joins import has_row
-from whorl.kernel.operators.pipeline import Pipeline
 from whorl.kernel.state.relation import Ints
 from whorl.kernel.strategies.stratum import Entry, Stratum
 from whorl.logical.plan import AntiJoin
@@ -30,29 +28,20 @@ def changed_derivations(stratum: Stratum, entry: Entry) -> Iterator[tuple[Ints, 
     if not entry.positive:
         needs[entry.atom] = 0  # the change itself says that the key came or went
     pipeline = stratum.at_atom(entry, trace=False)
-    faults = stratum.state.faults
     for batch, weight in _changes(stratum, entry):
-        faults.passed = False
-        for chunk in _without_faults(pipeline.run(batch, needs), faults):
+        failed = False
+        chunks = pipeline.run(batch, needs)
+        while True:
+            with stratum.state.faults.ignored() as passed:
+                chunk = next(chunks, None)
+            failed |= passed.any
+            if chunk is None:
+                break
             stratum.state.work.derivations += len(chunk)
             yield chunk, weight
-        if faults.passed and weight > 0:
-            _refuse_faults(pipeline, batch, needs)
-
-
-def _without_faults(chunks: Iterator[Ints], faults: Faults) -> Iterator[Ints]:
-    while True:
-        with faults.ignored():
-            chunk = next(chunks, None)
-        if chunk is None:
-            return
-        yield chunk
-
-
-def _refuse_faults(pipeline: Pipeline, batch: Ints, needs: list[int]) -> None:
-    """Refuse the epoch if what failed also fails for rows that stand together after it."""
-    for _chunk in pipeline.run(batch, [need and NEW for need in needs]):
-        pass
+        if failed and weight > 0:  # also for rows that stand together after the epoch? Then it is refused
+            for _chunk in pipeline.run(batch, [need and NEW for need in needs]):
+                pass
 
 
 def _changes(stratum: Stratum, entry: Entry) -> Iterator[tuple[Ints, int]]:

@@ -94,6 +94,6 @@ def lost_derivations(strategy: Rederive, kept: KeptDerivations, entry: Entry, go
         yield from kept.using(entry.rule, sum(1 for _step, positive in atoms[: entry.atom] if positive), gone)
         return
     head, uses = stratum.head(entry.rule), len(stratum.premises(entry.rule))
-    for chunk in strategy.lost(entry, gone):
+    for chunk in strategy.met(entry, gone):
         numbers = head.find(np.ascontiguousarray(chunk[:, : head.width]))
         yield kept.find(entry.rule, numbers, chunk[:, head.width : head.width + uses])

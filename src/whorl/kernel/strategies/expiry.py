@@ -193,7 +193,7 @@ class Expiry(Rederive):
         if frontier is None or not len(gone):
             super().doubt(entry, gone, doubtful, whom)
             return
-        for chunk in self.lost(entry, gone):
+        for chunk in self.met(entry, gone):
             self.stratum.state.work.derivations += len(chunk)
             rows = frontier.rows_of(distinct(frontier.groups(chunk)))
             doubtful[name].append(frontier.relation.mark(rows))

@@ -2,7 +2,7 @@
 
 In `path(X, Y, P, C) :- road(X, Z, C0), path(Z, Y, P1, C1), C = C0 + C1, P = concat([X], P1)`, with the least C wanted
 for each X and Y, the list P is only made where C is not worse than what is known already. What users' functions
-calculate, or what is watched, does not wait, in the head neither: if it fails, that must show whether its line wins or
+calculate, or what is watched, does not wait, not even in the head: if it fails, that must show whether its line wins or
 not.
 """
 

@@ -103,15 +103,19 @@ class Rederive(Fixpoint):
             return
         stratum = self.stratum
         name = stratum.rules[entry.rule].relation
-        for chunk in self.lost(entry, gone):
+        for chunk in self.met(entry, gone):
             stratum.state.work.derivations += len(chunk)
             concerned = self.concerned(entry.rule, chunk, whom)
             if len(concerned):
                 doubtful[name].append(concerned)
 
-    def lost(self, entry: Entry, gone: Ints) -> Iterator[Ints]:
-        """Yield what was derived with one of the ``gone`` rows, and perhaps what never was."""
-        return self.joined(entry, gone, self.lost_needs(entry))
+    def met(self, entry: Entry, rows: Ints, when: int = EITHER) -> Iterator[Ints]:
+        """Yield what follows from rows that came or went, and others that were alive some time; perhaps it never did.
+
+        What must be absent is not looked at.
+        """
+        needs = [when if positive else 0 for _step, positive in self.stratum.rules[entry.rule].atoms]
+        return self.joined(entry, rows, needs)
 
     def concerned(self, rule: int, chunk: Ints, whom: int | None) -> Ints:
         """Mark and return the rows alive that the loss of derivations concerns."""
@@ -128,10 +132,6 @@ class Rederive(Fixpoint):
             out,
         )
         return out[:made]
-
-    def lost_needs(self, entry: Entry) -> list[int]:
-        """Return which rows the other atoms may use: those alive before or after the epoch."""
-        return [EITHER if positive else 0 for _step, positive in self.stratum.rules[entry.rule].atoms]
 
     def holders(self, rule: int, chunk: Ints) -> Ints:
         """Return the rows that derivations support."""

@@ -44,11 +44,9 @@ class Selected(Refill):
 
     def step(self) -> None:
         """Follow the changes, or derive everything; what leaves its range counts for the best rows only."""
-        faults = self.stratum.state.faults
-        faults.passed = False
-        with faults.ignored(OUT_OF_RANGE):
+        with self.stratum.state.faults.ignored(OUT_OF_RANGE) as passed:
             super().step()
-        if faults.passed:
+        if passed.any:
             for rule in range(len(self.stratum.rules)):
                 for _chunk in self.derivations(rule):
                     pass

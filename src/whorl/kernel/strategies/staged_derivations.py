@@ -131,14 +131,12 @@ class StagedDerivations(Rederive):
     def follow_changes(self) -> None:
         """Tell cells what changed, and bring them up to date; start anew if something failed for rows on the way."""
         self._when = EITHER  # what fell may return in its turn
-        faults = self.stratum.state.faults
-        faults.passed = False
-        with faults.ignored():
+        with self.stratum.state.faults.ignored() as passed:
             for entry in self.stratum.entries:
                 if not entry.inside:
                     self._tell(entry, *self.stratum.relation(entry.relation).pending())
             self._climb()
-        if faults.passed:
+        if passed.any:
             self.start()
 
     # What cells hear
@@ -152,8 +150,7 @@ class StagedDerivations(Rederive):
                     self.stratum.state.work.derivations += len(lost)
                     self._lose(self.stratum.rules[entry.rule].relation, self._kept.retire(entry.rule, lost))
         if len(come):
-            needs = [self._when if positive else 0 for _step, positive in self.stratum.rules[entry.rule].atoms]
-            for chunk in self._counted(self.joined(entry, come, needs)):
+            for chunk in self._counted(self.met(entry, come, self._when)):
                 self._gain(entry.rule, chunk)
 
     def _lose(self, name: str, numbers: Ints) -> None:

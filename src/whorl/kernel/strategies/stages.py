@@ -47,11 +47,9 @@ class Stages(Rounds):
         if self.fresh or self._ran is None or not self.stratum.changed():
             super().step()
             return
-        faults = self.stratum.state.faults
-        faults.passed = False
-        with faults.ignored():
+        with self.stratum.state.faults.ignored() as passed:
             first = self._first_reached()
-        if faults.passed:  # nobody knows at which stage, or whether rows that stand together are at fault
+        if passed.any:  # nobody knows at which stage, or whether rows that stand together are at fault
             super().step()
         elif first is not None:
             self.fresh = True  # unless it ends well
